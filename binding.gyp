@@ -1,0 +1,56 @@
+{
+  'variables': {
+    # Warnings are errors in this project's own builds only: a compiler that is newer than the
+    # release must not break an installation.
+    'werror%': '<!(node -p "Number(process.env.EVICTD_WERROR === \'1\')")',
+    # Set by scripts/sanitize.mjs, which builds in a directory of its own.
+    'sanitize%': 0,
+  },
+  'targets': [
+    {
+      'target_name': 'evictd',
+      'conditions': [
+        ['OS != "linux"', { 'type': 'none' }, {
+          'sources': [
+            'native/addon.cc',
+            'native/arguments.cc',
+            'native/capabilities.cc',
+            'native/listener.cc',
+            'native/loop_poll.cc',
+            'native/memcg_watch.cc',
+            'native/pidfd.cc',
+            'native/sys_error.cc',
+          ],
+          'dependencies': [
+            '<!(node -p "require(\'node-addon-api\').targets"):node_addon_api_except_all',
+          ],
+          'defines': [
+            'NAPI_VERSION=9',
+            # In a worker that is being terminated no exception can be thrown any more; without
+            # this node-addon-api ends the whole process when it tries.
+            'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS',
+          ],
+          # What Node's common.gypi sets, and what is to take its place.
+          'cflags_cc!': ['-std=gnu++17', '-std=gnu++20', '-fno-exceptions'],
+          'cflags_cc': ['-std=c++20', '-Wall', '-Wextra', '-fvisibility=hidden'],
+          'configurations': {
+            'Release': { 'cflags!': ['-O3'], 'cflags': ['-O2'] },
+          },
+          'conditions': [
+            ['werror == 1', { 'cflags_cc': ['-Werror'] }],
+            ['sanitize == 1', {
+              'defines': ['EVICTD_SANITIZED=1'],
+              'cflags_cc': [
+                '-g',
+                '-fsanitize=address,undefined',
+                '-fno-sanitize-recover=undefined',
+                '-fno-omit-frame-pointer',
+              ],
+              'ldflags': ['-fsanitize=address,undefined'],
+            }],
+          ],
+        }],
+      ],
+    },
+  ],
+}
