@@ -1,0 +1,50 @@
+import { type Threshold, type ThresholdId, thresholdId } from './threshold.ts';
+
+/** Since when (monotonic ms) each met threshold has been met without a break. */
+export type FirstObserved = ReadonlyMap<ThresholdId, number>;
+
+/**
+ * The first-observed times after a reading: kept for thresholds that are still met, `nowMs` for
+ * new ones, forgotten for the rest. Source: kubelet `helpers.go`, `thresholdsFirstObservedAt`.
+ */
+export function firstObservedAt(
+  met: readonly Threshold[],
+  before: FirstObserved,
+  nowMs: number,
+): FirstObserved {
+  return new Map(met.map(thresholdId).map((id) => [id, before.get(id) ?? nowMs]));
+}
+
+/** When the grace of a met threshold ends, monotonic ms. */
+export function graceEndsAtMs(threshold: Threshold, observed: FirstObserved): number {
+  const since = observed.get(thresholdId(threshold));
+  return since === undefined ? Number.POSITIVE_INFINITY : since + threshold.gracePeriodMs;
+}
+
+/**
+ * The met thresholds whose grace is over at `nowMs`. Source: kubelet `helpers.go`,
+ * `thresholdsMetGracePeriod`.
+ */
+export function pastGrace(
+  met: readonly Threshold[],
+  observed: FirstObserved,
+  nowMs: number,
+): readonly Threshold[] {
+  return met.filter((threshold) => graceEndsAtMs(threshold, observed) <= nowMs);
+}
+
+/** The next instant at which a grace ends, if one is running. */
+export function nextGraceEndMs(
+  met: readonly Threshold[],
+  observed: FirstObserved,
+  nowMs: number,
+): number | undefined {
+  return earliest(
+    met.map((threshold) => graceEndsAtMs(threshold, observed)).filter((end) => end > nowMs),
+  );
+}
+
+/** The smallest of the instants; undefined for none. */
+export function earliest(instants: readonly number[]): number | undefined {
+  return instants.length === 0 ? undefined : Math.min(...instants);
+}

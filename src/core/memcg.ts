@@ -1,0 +1,68 @@
+/**
+ * Where to arm a memory threshold of a cgroup v1 kernel, which knows usage only, not the working
+ * set that a threshold is about.
+ */
+
+const MI = 2 ** 20;
+
+/** The lowest distance from the capacity at which a crossing can still be told from the limit. */
+export const TOP_MARGIN_BYTES = 2 * MI;
+
+/** Rungs above the first level: a near miss (inactive file grew meanwhile) gets no second event. */
+const RUNGS_BYTES = [MI, 2 * MI, 4 * MI, 8 * MI] as const;
+
+/** Levels of usage in bytes, the first and lowest the one that counts. */
+type Levels = readonly [number, ...number[]];
+
+/** How a threshold is followed where the kernel can be asked. */
+export type Arming =
+  /** Registered at `levels`; `late` when the crossing itself has no event. */
+  | { readonly kind: 'armed'; readonly levels: Levels; readonly late: boolean }
+  /** The threshold lies above the capacity: always met, decided at each reading. */
+  | { readonly kind: 'alwaysMet' }
+  /**
+   * Inactive file exceeds the threshold, so that no level of usage tells the working set: the
+   * kernel's reclaim tells when to look, and polls follow closely while usage is above
+   * `closeAboveBytes`.
+   */
+  | { readonly kind: 'followed'; readonly levels: Levels; readonly closeAboveBytes: number };
+
+/**
+ * The usage at which `memory.available` is `thresholdBytes`, or the nearest that gives an event.
+ * All in bytes; `capacityBytes` is the limit that the usage cannot exceed.
+ */
+export function armingFor(
+  capacityBytes: number,
+  thresholdBytes: number,
+  inactiveFileBytes: number,
+): Arming {
+  if (thresholdBytes >= capacityBytes) return { kind: 'alwaysMet' };
+  const first = firstLevel(capacityBytes, thresholdBytes, inactiveFileBytes);
+  if (first <= 0) return { kind: 'alwaysMet' };
+  const rungs = RUNGS_BYTES.map((rung) => first + rung).filter((level) => level < capacityBytes);
+  const levels: Levels = [first, ...rungs];
+  if (inactiveFileBytes > thresholdBytes) {
+    const closeAboveBytes = capacityBytes - Math.max(2 * thresholdBytes, 32 * MI);
+    return { kind: 'followed', levels, closeAboveBytes };
+  }
+  return { kind: 'armed', levels, late: thresholdBytes < TOP_MARGIN_BYTES };
+}
+
+function firstLevel(
+  capacityBytes: number,
+  thresholdBytes: number,
+  inactiveFileBytes: number,
+): number {
+  const exact = capacityBytes - thresholdBytes + inactiveFileBytes;
+  return Math.min(exact, capacityBytes - TOP_MARGIN_BYTES);
+}
+
+/**
+ * Whether what is armed is too far from what should be: the kind changed, or the first level
+ * drifted by more than an eighth of the threshold and more than 1 MiB.
+ */
+export function needsRearming(armed: Arming, wanted: Arming, thresholdBytes: number): boolean {
+  if (armed.kind !== wanted.kind) return true;
+  if (armed.kind === 'alwaysMet' || wanted.kind === 'alwaysMet') return false;
+  return Math.abs(wanted.levels[0] - armed.levels[0]) > Math.max(thresholdBytes / 8, MI);
+}

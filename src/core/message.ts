@@ -1,0 +1,22 @@
+import type { Cause } from './decision.ts';
+import type { PodObservation } from './pod.ts';
+import { formatQuantity } from './quantity.ts';
+import { SIGNALS } from './signal.ts';
+
+/**
+ * Why something is evicted, in the kubelet's words. Source: kubelet `helpers.go`,
+ * `evictionMessage`. The pod's name is text from outside and is left to the caller.
+ */
+export function evictionMessage(cause: Cause, pod: PodObservation | undefined): string {
+  const { resource } = SIGNALS[cause.threshold.signal];
+  const numbers = `Threshold quantity: ${bytes(cause.level)}, available: ${bytes(cause.observation.available)}`;
+  const node = `The node was low on resource: ${resource}. ${numbers}.`;
+  if (pod === undefined) return node;
+  const usage =
+    pod.workingSetBytes === undefined ? 'an unknown amount' : bytes(pod.workingSetBytes);
+  return `${node} The pod was using ${usage}, request is ${formatQuantity(pod.memoryRequestNano, 'binary')}.`;
+}
+
+function bytes(count: number): string {
+  return formatQuantity(BigInt(count) * 1_000_000_000n, 'binary');
+}

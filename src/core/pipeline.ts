@@ -1,0 +1,140 @@
+import {
+  distinctUntilChanged,
+  filter,
+  map,
+  merge,
+  type Observable,
+  type SchedulerLike,
+} from 'rxjs';
+import { coalesce } from './coalesce.ts';
+import type { Decision, EvictionOutcome } from './decision.ts';
+import type { SignalObservation } from './observation.ts';
+import type { PodObservation } from './pod.ts';
+import type { Policy } from './policy.ts';
+import { DUE, type Due, scanUntilDue } from './scan-until-due.ts';
+import type { NodeCondition } from './signal.ts';
+import { INITIAL_STATE, type Sample, type StepResult, step } from './step.ts';
+
+/** Wake-ups that pass at once in each window; five rungs of a ladder may come together. */
+export const WAKEUP_BURST = 4;
+/** Length of the window, ms. */
+export const WAKEUP_WINDOW_MS = 5;
+
+/** Why a sample was taken. `due` is a poll or the end of a period. */
+export type ReadReason = 'wakeup' | 'outcome' | 'due';
+
+/** What the pipeline is fed with, and how it reads. Reading never throws. */
+export interface PipelineInputs {
+  /** "Read now": carries no value. The first one starts the pipeline. */
+  readonly wakeups$: Observable<unknown>;
+  readonly outcomes$: Observable<EvictionOutcome>;
+  /** Fresh counters of the node; a signal that cannot be read is left out. */
+  readonly read: () => readonly SignalObservation[];
+  /** All pods, listed and read afresh. */
+  readonly readPods: () => readonly PodObservation[];
+  /** How long until the next poll, ms, after `now` followed `before`. */
+  readonly pollAfterMs: (before: Sample | undefined, now: Sample) => number;
+  /** How often all pods are read when nothing is decided, ms. */
+  readonly podsIntervalMs: number;
+}
+
+/** One round: why it was taken, what was seen, what follows. */
+export interface Turn extends StepResult {
+  readonly reason: ReadReason;
+  readonly sample: Sample;
+  readonly podsDueAtMs: number;
+  /** When the next sample is taken if nothing happens before, monotonic ms. */
+  readonly lookAgainAtMs: number;
+}
+
+/**
+ * The eviction pipeline: every wake-up, poll, outcome and ended period becomes a fresh sample, and
+ * every sample goes through `step`. Emits a turn for each.
+ *
+ * A decision is made on counters that were read in the same turn: where `step` asks for pods they
+ * are listed at that instant, since the leaking pod may be younger than the last poll. Storms of
+ * wake-ups are coalesced; outcomes are not.
+ *
+ * Cold. Completes when both inputs have; errors as they do, or when reading throws, which is a
+ * fault. Holds the inputs' subscriptions and two timers.
+ *
+ * @param policy what is decided by
+ * @param scheduler the clock of all instants; live, its `now()` is monotonic
+ */
+export function evictionPipeline(
+  inputs: PipelineInputs,
+  policy: Policy,
+  scheduler: SchedulerLike,
+): Observable<Turn> {
+  const wakeups$ = inputs.wakeups$.pipe(
+    coalesce(WAKEUP_BURST, WAKEUP_WINDOW_MS, scheduler),
+    map((): Input => ({ reason: 'wakeup' })),
+  );
+  const outcomes$ = inputs.outcomes$.pipe(
+    map((outcome): Input => ({ reason: 'outcome', outcome })),
+  );
+  return merge(outcomes$, wakeups$).pipe(
+    scanUntilDue<Input, Turn>(
+      (last, input) => takeTurn(inputs, policy, scheduler.now(), last, input),
+      (turn) => turn.lookAgainAtMs,
+      scheduler,
+    ),
+  );
+}
+
+type Input =
+  | { readonly reason: 'wakeup' }
+  | { readonly reason: 'outcome'; readonly outcome: EvictionOutcome };
+
+function takeTurn(
+  inputs: PipelineInputs,
+  policy: Policy,
+  nowMs: number,
+  last: Turn | undefined,
+  input: Input | Due,
+): Turn {
+  const podsDue = last === undefined || (input === DUE && nowMs >= last.podsDueAtMs);
+  const seen: Sample = {
+    nowMs,
+    observations: inputs.read(),
+    ...(podsDue ? { pods: inputs.readPods() } : {}),
+    ...(input !== DUE && input.reason === 'outcome' ? { outcome: input.outcome } : {}),
+  };
+  const first = step(policy, last?.state ?? INITIAL_STATE, seen);
+  const pods = first.decision.kind === 'observePods' ? inputs.readPods() : undefined;
+  const sample: Sample = pods === undefined ? seen : { ...seen, pods };
+  // The outcome was taken in by the first step.
+  const { observations } = seen;
+  const result =
+    pods === undefined ? first : step(policy, first.state, { nowMs, observations, pods });
+  const podsDueAtMs =
+    last === undefined || sample.pods !== undefined
+      ? nowMs + inputs.podsIntervalMs
+      : last.podsDueAtMs;
+  const pollAtMs = nowMs + inputs.pollAfterMs(last?.sample, sample);
+  return {
+    ...result,
+    reason: input === DUE ? 'due' : input.reason,
+    sample,
+    podsDueAtMs,
+    lookAgainAtMs: Math.min(pollAtMs, podsDueAtMs, result.wakeAtMs ?? pollAtMs),
+  };
+}
+
+/** What is to be done, as it is decided; inaction is left out. */
+export function decisionsOf(
+  turns$: Observable<Turn>,
+): Observable<Exclude<Decision, { kind: 'none' }>> {
+  return turns$.pipe(
+    map((turn) => turn.decision),
+    filter((decision) => decision.kind !== 'none'),
+  );
+}
+
+/** The node conditions, at first and at each change. */
+export function conditionsOf(turns$: Observable<Turn>): Observable<readonly NodeCondition[]> {
+  return turns$.pipe(
+    map((turn) => turn.conditions),
+    distinctUntilChanged((before, now) => before.join() === now.join()),
+  );
+}

@@ -1,0 +1,25 @@
+/** Source: Kubernetes, "Pod Quality of Service Classes". */
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+
+/** A pod as it was seen at one instant: all that ranking and protection need. */
+export interface PodObservation {
+  /**
+   * Unique for the life of the pod; a pod made again under the same name has another. Opaque to
+   * the core.
+   */
+  readonly id: string;
+  /** What people call it. Text from outside: never a path, never printed unescaped. */
+  readonly name: string;
+  readonly priority: number;
+  readonly qosClass: QosClass;
+  /** The memory request in nano-bytes; 0 for none. */
+  readonly memoryRequestNano: bigint;
+  /** Usage less inactive file; undefined when it could not be read. */
+  readonly workingSetBytes: number | undefined;
+  /** The grace that the pod asks for, in whole seconds; undefined for none of its own. */
+  readonly gracePeriodSeconds: number | undefined;
+  /** Why the pod may not be evicted; undefined when it may be. */
+  readonly protectedBecause: string | undefined;
+  /** Monotonic time at which `workingSetBytes` was read, in ms. */
+  readonly atMs: number;
+}

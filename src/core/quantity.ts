@@ -1,0 +1,171 @@
+import { assert, EvictdError } from './errors.ts';
+
+/** Nano-units in one unit, and nano-percent in one percent. */
+const NANO = 1_000_000_000n;
+const NANO_DIGITS = 9;
+
+/** Kubernetes' largest quantity, 2^63 − 1 units, in nano-units. */
+const MAX_NANO = (2n ** 63n - 1n) * NANO;
+
+/** Nothing longer is looked at, so that no text can cost more than a short one. */
+const MAX_LENGTH = 128;
+
+/**
+ * The largest power of ten taken. With {@link MAX_LENGTH} it bounds the arithmetic to some 250
+ * digits: `2E6024865272343` is refused in constant time. Kubernetes takes exponents of 32 bits.
+ */
+const MAX_EXPONENT = 99;
+
+const HUNDRED_PERCENT = 100n * NANO;
+
+const QUANTITY =
+  /^([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?[0-9]+))?$/;
+
+const PERCENTAGE = /^([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))%$/;
+
+const BINARY_SUFFIXES = {
+  Ei: 60n,
+  Pi: 50n,
+  Ti: 40n,
+  Gi: 30n,
+  Mi: 20n,
+  Ki: 10n,
+} as const;
+
+/** Powers of ten. `E` alone is exa; with digits after it, it is an exponent. */
+const DECIMAL_SUFFIXES = {
+  E: 18,
+  P: 15,
+  T: 12,
+  G: 9,
+  M: 6,
+  k: 3,
+  '': 0,
+  m: -3,
+  u: -6,
+  n: -9,
+} as const;
+
+/** How a quantity is written: bytes in powers of 1024, counts in powers of 1000. */
+export type QuantityFormat = 'binary' | 'decimal';
+
+interface Suffix {
+  readonly text: string;
+  readonly nano: bigint;
+}
+
+/** Each format's suffixes, largest first; the last one, `n`, divides everything. */
+const FORMATS: Record<QuantityFormat, readonly Suffix[]> = {
+  binary: [
+    ...Object.entries(BINARY_SUFFIXES).map(([text, power]) => ({ text, nano: NANO << power })),
+    ...decimalSuffixes().filter(({ nano }) => nano <= NANO),
+  ],
+  decimal: decimalSuffixes(),
+};
+
+/**
+ * Reads a Kubernetes resource quantity (`100Mi`, `0.5Gi`, `129e6`, `100m`) as nano-units.
+ *
+ * Exact, save where Kubernetes is not: what is finer than a nano-unit is rounded away from zero,
+ * and what exceeds 2^63 − 1 units either way is capped to that. Kubernetes documents the cap for
+ * every quantity but applies it to binary suffixes only; here it holds for all. Takes constant
+ * time: over 128 characters, or an exponent beyond ±99, is refused. A number needs a digit, which
+ * Kubernetes does not insist on (it reads `Ki` as 0).
+ *
+ * @throws EvictdError EVICTD_QUANTITY
+ * @see apimachinery `resource.ParseQuantity`
+ */
+export function parseQuantity(text: string): bigint {
+  const match = text.length > MAX_LENGTH ? null : QUANTITY.exec(text);
+  if (match === null) throw refusedQuantity(text, quantityFault(text));
+  const [, sign, whole = '', fraction = match[4] ?? '', , binary, decimal, exponent] = match;
+  const power = exponent === undefined ? decimalPower(decimal) : Number(exponent);
+  if (Math.abs(power) > MAX_EXPONENT) {
+    throw refusedQuantity(text, `its exponent is beyond ±${MAX_EXPONENT}`);
+  }
+  const digits = BigInt(whole + fraction) << binaryPower(binary);
+  const magnitude = capped(scaledUp(digits, power + NANO_DIGITS - fraction.length));
+  return sign === '-' ? -magnitude : magnitude;
+}
+
+/**
+ * Writes nano-units canonically: the largest suffix that divides them (104857600 bytes are
+ * `100Mi`), so that {@link parseQuantity} reads the same value again.
+ *
+ * @see apimachinery `Quantity.CanonicalizeBytes`
+ */
+export function formatQuantity(nano: bigint, format: QuantityFormat): string {
+  if (nano === 0n) return '0';
+  const suffix = FORMATS[format].find((candidate) => nano % candidate.nano === 0n);
+  assert(suffix !== undefined, 'one nano-unit divides every quantity');
+  return `${nano / suffix.nano}${suffix.text}`;
+}
+
+/**
+ * Reads a decimal number from 0 to 100 with exactly one `%` as nano-percent (100 % is
+ * 100 000 000 000). This is evictd's own rule: the kubelet reads a 32-bit float, with exponents
+ * and NaN. Digits finer than 10⁻⁹ % are refused, since they could not be kept.
+ *
+ * @throws EvictdError EVICTD_PERCENTAGE
+ */
+export function parsePercentage(text: string): bigint {
+  const match = text.length > MAX_LENGTH ? null : PERCENTAGE.exec(text);
+  if (match === null) {
+    throw refusedPercentage(text, 'not a decimal number from 0 to 100 followed by one %');
+  }
+  const [, sign, whole = '', digits = match[4] ?? ''] = match;
+  const fraction = digits.replace(/0+$/, '');
+  if (fraction.length > NANO_DIGITS) {
+    throw refusedPercentage(text, `more than ${NANO_DIGITS} digits after the point`);
+  }
+  const magnitude = BigInt(whole + fraction.padEnd(NANO_DIGITS, '0'));
+  if (magnitude > HUNDRED_PERCENT) throw refusedPercentage(text, 'above 100%');
+  if (sign === '-' && magnitude !== 0n) throw refusedPercentage(text, 'below 0%');
+  return magnitude;
+}
+
+/** Writes nano-percent as the shortest decimal number with its `%`: `7.5%`. */
+export function formatPercentage(nanoPercent: bigint): string {
+  const fraction = `${nanoPercent % NANO}`.padStart(NANO_DIGITS, '0').replace(/0+$/, '');
+  return `${nanoPercent / NANO}${fraction === '' ? '' : `.${fraction}`}%`;
+}
+
+function decimalSuffixes(): readonly Suffix[] {
+  return Object.entries(DECIMAL_SUFFIXES).map(([text, power]) => ({
+    text,
+    nano: 10n ** BigInt(power + NANO_DIGITS),
+  }));
+}
+
+function decimalPower(suffix: string | undefined): number {
+  return DECIMAL_SUFFIXES[(suffix ?? '') as keyof typeof DECIMAL_SUFFIXES];
+}
+
+function binaryPower(suffix: string | undefined): bigint {
+  return suffix === undefined ? 0n : BINARY_SUFFIXES[suffix as keyof typeof BINARY_SUFFIXES];
+}
+
+/** `digits` × 10^`power`, rounded up to a whole number. */
+function scaledUp(digits: bigint, power: number): bigint {
+  if (power >= 0) return digits * 10n ** BigInt(power);
+  const divisor = 10n ** BigInt(-power);
+  return (digits + divisor - 1n) / divisor;
+}
+
+function capped(magnitude: bigint): bigint {
+  return magnitude > MAX_NANO ? MAX_NANO : magnitude;
+}
+
+function quantityFault(text: string): string {
+  if (text === '') return 'empty, where a quantity such as 100Mi is expected';
+  if (text.length > MAX_LENGTH) return `longer than ${MAX_LENGTH} characters`;
+  return 'not a quantity such as 100Mi, 1.5Gi, 129e6 or 104857600';
+}
+
+function refusedQuantity(text: string, message: string): EvictdError {
+  return new EvictdError('EVICTD_QUANTITY', message, { value: text });
+}
+
+function refusedPercentage(text: string, message: string): EvictdError {
+  return new EvictdError('EVICTD_PERCENTAGE', message, { value: text });
+}

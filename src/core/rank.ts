@@ -1,0 +1,70 @@
+import type { PodObservation } from './pod.ts';
+import type { Signal } from './signal.ts';
+
+/** Negative when `left` is to be evicted before `right`. */
+export type PodComparator = (left: PodObservation, right: PodObservation) => number;
+
+const NANO = 1_000_000_000n;
+
+/** Working set over the request, in nano-bytes; undefined when the usage is unknown. */
+function overRequestNano(pod: PodObservation): bigint | undefined {
+  if (pod.workingSetBytes === undefined) return undefined;
+  return BigInt(pod.workingSetBytes) * NANO - pod.memoryRequestNano;
+}
+
+/** 0 for a pod known to exceed its request, 1 for unknown usage, 2 for one known to be within. */
+function offence(pod: PodObservation): 0 | 1 | 2 {
+  const over = overRequestNano(pod);
+  if (over === undefined) return 1;
+  return over > 0n ? 0 : 2;
+}
+
+/**
+ * Known offenders first, then pods of unknown usage, then those known to be within their request.
+ * Source: kubelet `helpers.go`, `exceedMemoryRequests`; there a pod without stats comes first,
+ * and an innocent one may go in place of the offender.
+ */
+export const byExceedingRequest: PodComparator = (left, right) => offence(left) - offence(right);
+
+/** Lowest priority first. Source: kubelet `helpers.go`, `priority`. */
+export const byPriority: PodComparator = (left, right) => left.priority - right.priority;
+
+/** Most working set over the request first. Source: kubelet `helpers.go`, `memory`. */
+export const byUsageOverRequest: PodComparator = (left, right) => {
+  const [a, b] = [overRequestNano(left), overRequestNano(right)];
+  if (a === undefined || b === undefined || a === b) return 0;
+  return a > b ? -1 : 1;
+};
+
+/** By name, then id, in code-unit order: what makes the order total. */
+export const byName: PodComparator = (left, right) =>
+  compareText(left.name, right.name) || compareText(left.id, right.id);
+
+/** In code-unit order, which no locale changes. */
+export function compareText(left: string, right: string): number {
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** The first comparator that tells two pods apart decides. */
+export function orderedBy(...comparators: readonly PodComparator[]): PodComparator {
+  return (left, right) => {
+    for (const compare of comparators) {
+      const order = compare(left, right);
+      if (order !== 0) return order;
+    }
+    return 0;
+  };
+}
+
+/** How pods are ranked for each signal. */
+const RANKING: Record<Signal, PodComparator> = {
+  'memory.available': orderedBy(byExceedingRequest, byPriority, byUsageOverRequest, byName),
+};
+
+/** All pods, the first candidate for `signal` first, those that may not be evicted included. */
+export function rankPods(
+  signal: Signal,
+  pods: readonly PodObservation[],
+): readonly PodObservation[] {
+  return [...pods].sort(RANKING[signal]);
+}

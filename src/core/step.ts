@@ -1,0 +1,284 @@
+/**
+ * The whole policy as one pure function. {@link step} takes what is known so far and one sample,
+ * and says what is known then, which node conditions hold, what is to be done and when to look
+ * again. Source of the stages and their order: kubelet `eviction_manager.go`, `synchronize`.
+ */
+import {
+  type ConditionsObserved,
+  conditionsLastObserved,
+  heldConditions,
+  nextConditionEndMs,
+} from './conditions.ts';
+import type { Cause, Decision, EvictionOutcome } from './decision.ts';
+import {
+  earliest,
+  type FirstObserved,
+  firstObservedAt,
+  nextGraceEndMs,
+  pastGrace,
+} from './grace.ts';
+import { evictionMessage } from './message.ts';
+import type { SignalObservation } from './observation.ts';
+import type { PodObservation } from './pod.ts';
+import type { Policy } from './policy.ts';
+import { rankPods } from './rank.ts';
+import type { NodeCondition } from './signal.ts';
+import {
+  compareThresholds,
+  isMet,
+  type Threshold,
+  thresholdId,
+  thresholdLevel,
+} from './threshold.ts';
+
+/** How long a pod that could not be killed is passed over, ms. */
+export const PASS_OVER_MS = 60_000;
+
+/** How many pods are remembered as passed over; the oldest are forgotten beyond it. */
+export const PASSED_OVER_LIMIT = 1000;
+
+/** What was read at one instant, and what ended since. */
+export interface Sample {
+  /** Monotonic ms. */
+  readonly nowMs: number;
+  /** One for each signal that could be read; a signal that could not be is missing. */
+  readonly observations: readonly SignalObservation[];
+  /** All pods, where they were read. */
+  readonly pods?: readonly PodObservation[];
+  /** How the eviction in flight ended, if it did. */
+  readonly outcome?: EvictionOutcome;
+}
+
+/** The eviction that is running: from its decision to its outcome. */
+export interface InFlight {
+  readonly podId: string;
+  readonly podName: string;
+  /** Whether a hard threshold caused it, or has escalated it since. */
+  readonly hard: boolean;
+}
+
+/** All that is remembered from one sample to the next. */
+export interface State {
+  readonly observations: readonly SignalObservation[];
+  /** Met now, in policy order; with minimum reclaim for those that were acted on. */
+  readonly met: readonly Threshold[];
+  readonly firstObserved: FirstObserved;
+  /** Past their grace, until the threshold and its minimum reclaim are regained. */
+  readonly due: readonly Threshold[];
+  readonly conditionsObserved: ConditionsObserved;
+  readonly inFlight: InFlight | undefined;
+  /** Until when (monotonic ms) a pod that could not be evicted is left alone, by pod id. */
+  readonly passedOver: ReadonlyMap<string, number>;
+  /** Whether a dry run has named its victim since the pressure began. */
+  readonly said: boolean;
+}
+
+export const INITIAL_STATE: State = {
+  observations: [],
+  met: [],
+  firstObserved: new Map(),
+  due: [],
+  conditionsObserved: new Map(),
+  inFlight: undefined,
+  passedOver: new Map(),
+  said: false,
+};
+
+export interface StepResult {
+  readonly state: State;
+  /** The node conditions that hold, sorted. */
+  readonly conditions: readonly NodeCondition[];
+  readonly decision: Decision;
+  /** The next instant (monotonic ms) at which a period ends and a fresh sample is needed. */
+  readonly wakeAtMs: number | undefined;
+}
+
+/**
+ * One round of the policy. Pure; the same arguments give the same result. At most one eviction is
+ * in flight: after `evict` nothing but `escalate` comes until a sample carries the outcome.
+ */
+export function step(policy: Policy, before: State, sample: Sample): StepResult {
+  const settled = settle(before, sample);
+  const state = observe(policy, settled, sample);
+  const decision = decide(policy, state, sample);
+  return {
+    state: remember(state, decision),
+    conditions: heldConditions(
+      state.conditionsObserved,
+      policy.pressureTransitionPeriodMs,
+      sample.nowMs,
+    ),
+    decision,
+    wakeAtMs: nextInstant(policy, state, sample.nowMs),
+  };
+}
+
+/** Takes in the outcome of the eviction that was in flight. */
+function settle(state: State, sample: Sample): State {
+  const passedOver = unexpired(state.passedOver, sample.nowMs);
+  const { outcome } = sample;
+  if (outcome === undefined || outcome.podId !== state.inFlight?.podId)
+    return { ...state, passedOver };
+  const ended = { ...state, inFlight: undefined, passedOver };
+  if (outcome.kind === 'refused' && outcome.reason === 'dryRun') return { ...ended, said: true };
+  return isPassedOver(outcome)
+    ? { ...ended, passedOver: passOver(passedOver, outcome.podId, sample.nowMs + PASS_OVER_MS) }
+    : ended;
+}
+
+/** Whether the pod would only fail again if it were taken at once. */
+function isPassedOver(outcome: EvictionOutcome): boolean {
+  switch (outcome.kind) {
+    case 'evicted':
+      return false;
+    case 'refused':
+      return outcome.reason !== 'pressureGone';
+    case 'timedOut':
+    case 'failed':
+      return true;
+  }
+}
+
+function passOver(
+  before: ReadonlyMap<string, number>,
+  podId: string,
+  untilMs: number,
+): ReadonlyMap<string, number> {
+  return new Map([...before, [podId, untilMs] as const].slice(-PASSED_OVER_LIMIT));
+}
+
+function unexpired(
+  passedOver: ReadonlyMap<string, number>,
+  nowMs: number,
+): ReadonlyMap<string, number> {
+  if (passedOver.size === 0) return passedOver;
+  return new Map([...passedOver].filter(([, untilMs]) => untilMs > nowMs));
+}
+
+/** Takes in the readings. A signal that was not read keeps what was known of it. */
+function observe(policy: Policy, before: State, sample: Sample): State {
+  const isRead = new Map(
+    sample.observations.map((observation) => [observation.signal, observation]),
+  );
+  const wasMet = new Set(before.met.map(thresholdId));
+  const wasDue = new Set(before.due.map(thresholdId));
+  const met = policy.thresholds.filter((threshold) => {
+    const observation = isRead.get(threshold.signal);
+    if (observation === undefined) return wasMet.has(thresholdId(threshold));
+    return isMet(threshold, observation, wasDue.has(thresholdId(threshold)));
+  });
+  const readAndMet = met.filter((threshold) => isRead.has(threshold.signal));
+  const firstObserved = firstObservedAt(met, before.firstObserved, sample.nowMs);
+  return {
+    ...before,
+    observations: mergeObservations(before.observations, sample.observations),
+    met,
+    firstObserved,
+    due: pastGrace(met, firstObserved, sample.nowMs).filter(
+      // Nothing becomes due unseen: the pressure may have gone before its grace was over.
+      (threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),
+    ),
+    conditionsObserved: conditionsLastObserved(readAndMet, before.conditionsObserved, sample.nowMs),
+    said: before.said && met.length > 0,
+  };
+}
+
+function mergeObservations(
+  before: readonly SignalObservation[],
+  now: readonly SignalObservation[],
+): readonly SignalObservation[] {
+  const fresh = new Set(now.map((observation) => observation.signal));
+  return [...before.filter((observation) => !fresh.has(observation.signal)), ...now];
+}
+
+function decide(policy: Policy, state: State, sample: Sample): Decision {
+  const cause = firstCause(state, sample);
+  if (state.inFlight !== undefined) return decideInFlight(policy, state.inFlight, cause);
+  if (cause === undefined) return { kind: 'none', why: 'calm' };
+  if (state.said) return { kind: 'none', why: 'said' };
+  if (sample.pods === undefined) return { kind: 'observePods', cause };
+  const pod = rankPods(cause.threshold.signal, sample.pods).find(
+    (candidate) => candidate.protectedBecause === undefined && !state.passedOver.has(candidate.id),
+  );
+  if (pod === undefined) return { kind: 'none', why: 'noCandidate' };
+  const hard = isHard(cause.threshold);
+  const gracePeriodMs = 1000 * victimGraceSeconds(policy, hard, pod);
+  return { kind: 'evict', pod, hard, gracePeriodMs, cause, message: evictionMessage(cause, pod) };
+}
+
+/** Only a hard threshold may reach an eviction that runs, and only one in its grace. */
+function decideInFlight(policy: Policy, inFlight: InFlight, cause: Cause | undefined): Decision {
+  if (cause === undefined || inFlight.hard || !isHard(cause.threshold))
+    return { kind: 'none', why: 'evicting' };
+  return {
+    kind: 'escalate',
+    podId: inFlight.podId,
+    podName: inFlight.podName,
+    gracePeriodMs: 1000 * policy.hardEvictionGracePeriodSeconds,
+    cause,
+    message: evictionMessage(cause, undefined),
+  };
+}
+
+/** A soft threshold without a grace period is due at once, as a hard one is (kubelet). */
+function isHard(threshold: Threshold): boolean {
+  return threshold.gracePeriodMs === 0;
+}
+
+/** Of the due thresholds whose signal was read just now, the one that is acted on. */
+function firstCause(state: State, sample: Sample): Cause | undefined {
+  const candidates = state.due.flatMap((threshold) => {
+    const observation = sample.observations.find((one) => one.signal === threshold.signal);
+    return observation === undefined ? [] : [{ threshold, observation }];
+  });
+  const first = candidates.sort(compareThresholds)[0];
+  if (first === undefined) return undefined;
+  const { threshold, observation } = first;
+  const reclaiming = !isMet(threshold, observation, false);
+  return {
+    threshold,
+    observation,
+    level: thresholdLevel(threshold, observation.capacity, reclaiming),
+    reclaiming,
+  };
+}
+
+/**
+ * The grace of a victim, in whole seconds. Hard: the policy's. Soft: the shorter of the policy's
+ * longest and the pod's own; a negative longest leaves it to the pod, and a pod that names none
+ * then gets the 30 s that Kubernetes gives by default.
+ */
+export function victimGraceSeconds(policy: Policy, hard: boolean, pod: PodObservation): number {
+  if (hard) return policy.hardEvictionGracePeriodSeconds;
+  const longest = policy.maxPodGracePeriodSeconds;
+  if (longest < 0) return pod.gracePeriodSeconds ?? 30;
+  return Math.min(longest, pod.gracePeriodSeconds ?? longest);
+}
+
+/** What the decision changes in the state. */
+function remember(state: State, decision: Decision): State {
+  switch (decision.kind) {
+    case 'none':
+    case 'observePods':
+      return state;
+    case 'evict':
+      return {
+        ...state,
+        inFlight: { podId: decision.pod.id, podName: decision.pod.name, hard: decision.hard },
+      };
+    case 'escalate':
+      return {
+        ...state,
+        inFlight: { podId: decision.podId, podName: decision.podName, hard: true },
+      };
+  }
+}
+
+function nextInstant(policy: Policy, state: State, nowMs: number): number | undefined {
+  const instants = [
+    nextGraceEndMs(state.met, state.firstObserved, nowMs),
+    nextConditionEndMs(state.conditionsObserved, policy.pressureTransitionPeriodMs, nowMs),
+    state.due.length === 0 ? undefined : earliest([...state.passedOver.values()]),
+  ];
+  return earliest(instants.filter((instant) => instant !== undefined));
+}

@@ -1,0 +1,51 @@
+import type { Observable } from 'rxjs';
+import type { RefusalReason } from '../core/decision.ts';
+import type { PodObservation } from '../core/pod.ts';
+
+/** What a runtime cannot do, said instead of silently not done; `null` means it can. */
+export interface RuntimeCapabilities {
+  /** Why pods cannot be evicted, or null. */
+  readonly evict: string | null;
+  /** Why the memory of a dying process cannot be reaped early, or null. */
+  readonly reap: string | null;
+}
+
+export interface EvictRequest {
+  readonly podId: string;
+  readonly podName: string;
+  /** From TERM to KILL, ms; 0 means KILL at once, without TERM. */
+  readonly gracePeriodMs: number;
+  /** A shorter grace, ms from the emission on; each emission can only bring KILL forward. */
+  readonly escalations$: Observable<number>;
+}
+
+/** How far an eviction has come. */
+export type EvictProgress =
+  /** Every process was sent TERM. */
+  | { readonly kind: 'terminating'; readonly processes: number }
+  /** Every process was sent KILL; repeated for processes that appeared since. */
+  | { readonly kind: 'killed'; readonly processes: number }
+  /** No process is left. The last value. */
+  | {
+      readonly kind: 'empty';
+      readonly processes: number;
+      readonly chargedBytes: number | undefined;
+    }
+  /** The pod is left alone from here on. The last value. */
+  | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly detail?: string }
+  /** What stands in the way of a process that is still there. */
+  | { readonly kind: 'obstacle'; readonly remaining: number; readonly detail: string };
+
+/** What runs pods: lists them, reads them, ends them. */
+export interface Runtime {
+  readonly capabilities: RuntimeCapabilities;
+  /** All pods with fresh usage. Synchronous: it stands between an event and its kill. Never throws. */
+  observePods(): readonly PodObservation[];
+  /**
+   * Ends a pod. Cold: subscribing signals the first process in the same turn; unsubscribing stops
+   * what would still be done. Completes after `empty` or `refused`; errors when none of
+   * its processes could be signalled.
+   */
+  evict(request: EvictRequest): Observable<EvictProgress>;
+  close(): void;
+}
