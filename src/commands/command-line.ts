@@ -1,0 +1,188 @@
+import { Command, CommanderError, Option as CommanderOption, type Help } from 'commander';
+import {
+  type FlagValues,
+  isSwitchedOn,
+  settingsFromFlags,
+  socketPathFromFlags,
+} from '../config/flags.ts';
+import {
+  COMMANDS,
+  type CommandName,
+  isCommand,
+  OPTION_LIST,
+  type Option,
+  optionsOf,
+  optionTerm,
+} from '../config/options.ts';
+import { assert, EvictdError, escapeControl } from '../core/errors.ts';
+import { tuneEngine } from './engine.ts';
+
+/** What a command line asks for. */
+export type Invocation =
+  | { readonly command: CommandName; readonly values: FlagValues }
+  | { readonly command: 'help'; readonly text: string };
+
+/** Checks a command's flags, imports its module, so that no other pays for it, and runs it. */
+const EXECUTORS: Record<CommandName, (values: FlagValues) => Promise<number>> = {
+  run: async (values) => {
+    const settings = settingsFromFlags(values);
+    tuneEngine();
+    const { runCommand } = await import('./run.ts');
+    return runCommand(settings);
+  },
+  'check-config': async (values) => {
+    const { checkConfigCommand } = await import('./check-config.ts');
+    return checkConfigCommand(values);
+  },
+  demo: async (values) => {
+    const plain = isSwitchedOn(values, '--plain');
+    const { demoCommand } = await import('./demo.ts');
+    return demoCommand({ plain });
+  },
+  status: async (values) => {
+    const socketPath = socketPathFromFlags(values);
+    const json = isSwitchedOn(values, '--json');
+    const { statusCommand } = await import('./status.ts');
+    return statusCommand({ socketPath, json });
+  },
+  version: async () => {
+    const { versionCommand } = await import('./version.ts');
+    return versionCommand();
+  },
+};
+
+/** Items with a longer term have their description on the lines below it. */
+const MAX_TERM_WIDTH = 24;
+
+const HELP_WIDTH = 80;
+
+const HELP: Partial<Help> = {
+  optionTerm: ({ flags, long }) => {
+    const option = OPTION_LIST.find(({ name }) => name === long);
+    return option === undefined ? flags : optionTerm(option);
+  },
+  formatItem: (term, termWidth, description, helper) => {
+    const beside = termWidth <= MAX_TERM_WIDTH;
+    const indent = ' '.repeat(beside ? termWidth + 4 : 6);
+    const lines = helper.boxWrap(description, HELP_WIDTH - indent.length).replace(/^/gm, indent);
+    return beside ? `  ${term.padEnd(termWidth)}  ${lines.trimStart()}` : `  ${term}\n${lines}`;
+  },
+};
+
+/**
+ * Carries out what was asked for; resolves to the exit status when it is done.
+ *
+ * @throws EvictdError what the command throws, its flags' errors first
+ */
+export async function execute(invocation: Invocation): Promise<number> {
+  if (invocation.command !== 'help') return EXECUTORS[invocation.command](invocation.values);
+  process.stdout.write(invocation.text);
+  return 0;
+}
+
+/**
+ * Reads the arguments that follow the program's name. Options' values are not looked at; a
+ * request for help is answered with its text.
+ *
+ * @throws EvictdError EVICTD_USAGE
+ */
+export function parseCommandLine(argv: readonly string[]): Invocation {
+  if (argv.length === 1 && argv[0] === '--version') return { command: 'version', values: {} };
+  let text = '';
+  let invocation: Invocation | undefined;
+  const program = buildProgram({
+    onCommand: (command, values) => {
+      invocation = { command, values };
+    },
+    onOutput: (output) => {
+      text += output;
+    },
+  });
+  try {
+    program.parse(spellOut(argv), { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode !== 0) throw usageError(error);
+    invocation = { command: 'help', text };
+  }
+  assert(invocation !== undefined, 'a command line without an error names a command');
+  return invocation;
+}
+
+interface ProgramListener {
+  readonly onCommand: (command: CommandName, values: FlagValues) => void;
+  readonly onOutput: (text: string) => void;
+}
+
+function buildProgram({ onCommand, onOutput }: ProgramListener): Command {
+  const program = new Command('evictd')
+    .description("The kubelet's eviction manager as a stand-alone daemon")
+    .exitOverride()
+    .configureHelp(HELP)
+    // Errors are thrown as well, and printed by main.ts.
+    .configureOutput({ writeOut: onOutput, writeErr: () => {} });
+  for (const name of Object.keys(COMMANDS).filter(isCommand)) {
+    const options = optionsOf(name);
+    const command = program.command(name).description(COMMANDS[name]);
+    for (const option of options) command.addOption(commanderOption(option));
+    command.action(() => onCommand(name, givenValues(command, options)));
+  }
+  return program;
+}
+
+/** To commander every option has a value, and all its values are collected. */
+function commanderOption(option: Option): CommanderOption {
+  const { name, value, description } = option;
+  const shown = value === undefined || option.default === undefined;
+  return new CommanderOption(
+    `${name} <VALUE>`,
+    shown ? description : `${description} (default: ${option.default})`,
+  ).argParser((text: string, previous: readonly string[] = []) => [...previous, text]);
+}
+
+function givenValues(command: Command, options: readonly Option[]): FlagValues {
+  const given = command.opts<Record<string, readonly string[] | undefined>>();
+  return Object.fromEntries(
+    options.flatMap(({ name }) => {
+      const values = given[new CommanderOption(name).attributeName()];
+      return values === undefined ? [] : [[name, values]];
+    }),
+  );
+}
+
+/**
+ * Puts main names for aliases and gives bare switches their `=true`, so that commander sees
+ * options with values only. As with Go's flags, a switch takes its value only after `=`, and any
+ * other option takes the next argument, whatever that looks like.
+ */
+function spellOut(argv: readonly string[]): readonly string[] {
+  const [command = '', ...rest] = argv;
+  if (!isCommand(command)) return argv;
+  const options = optionsOf(command);
+  const spelt: string[] = [command];
+  for (let argument = rest.shift(); argument !== undefined; argument = rest.shift()) {
+    if (argument === '--') return [...spelt, argument, ...rest];
+    const [flag, value] = splitAtEquals(argument);
+    const option = options.find(
+      ({ name, aliases }) => name === flag || aliases.some((alias) => alias === flag),
+    );
+    if (option === undefined) spelt.push(argument);
+    else if (value !== undefined) spelt.push(`${option.name}=${value}`);
+    else if (option.value === undefined) spelt.push(`${option.name}=true`);
+    else spelt.push(option.name, ...rest.splice(0, 1));
+  }
+  return spelt;
+}
+
+function splitAtEquals(argument: string): [string, string | undefined] {
+  const index = argument.indexOf('=');
+  return index < 0 ? [argument, undefined] : [argument.slice(0, index), argument.slice(index + 1)];
+}
+
+function usageError(error: CommanderError): EvictdError {
+  const message =
+    error.code === 'commander.help'
+      ? `expected one of the commands ${Object.keys(COMMANDS).join(', ')}`
+      : error.message.replace(/^error: /, '').replaceAll('\n', ' ');
+  return new EvictdError('EVICTD_USAGE', escapeControl(message));
+}

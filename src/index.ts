@@ -1,0 +1,31 @@
+/**
+ * The library: evictd's policy as pure functions and its pipeline as an operator over streams, for
+ * programs that bring their own readings, pods and executor. What is exported here is kept stable
+ * by semantic versioning; what is not is internal.
+ */
+export type { Decision, EvictionOutcome, EvictionTiming, RefusalReason } from './core/decision.ts';
+export { type ErrorCode, EvictdError } from './core/errors.ts';
+export type { SignalObservation } from './core/observation.ts';
+export {
+  conditionsOf,
+  decisionsOf,
+  evictionPipeline,
+  type PipelineInputs,
+  type Turn,
+} from './core/pipeline.ts';
+export type { PodObservation, QosClass } from './core/pod.ts';
+export type { Policy } from './core/policy.ts';
+export { formatQuantity, parsePercentage, parseQuantity } from './core/quantity.ts';
+export { rankPods } from './core/rank.ts';
+export type { NodeCondition, Signal } from './core/signal.ts';
+export { INITIAL_STATE, type Sample, type State, type StepResult, step } from './core/step.ts';
+export type { Threshold, ThresholdValue } from './core/threshold.ts';
+export { loadNative } from './native/index.ts';
+export type {
+  MemcgEvent,
+  MemcgWatch,
+  NativeAddon,
+  NativeCapabilities,
+  Pidfd,
+  SystemError,
+} from './native/types.ts';
