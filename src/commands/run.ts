@@ -1,0 +1,129 @@
+import { setPriority } from 'node:os';
+import { isatty } from 'node:tty';
+import { firstValueFrom, fromEvent, map, race } from 'rxjs';
+import type { CheckedSettings, Settings } from '../config/settings.ts';
+import { EvictdError } from '../core/errors.ts';
+import { createDaemon, type Daemon, rehearse } from '../daemon.ts';
+import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
+import { loadNative } from '../native/index.ts';
+import { liveScheduler } from '../sources/live-scheduler.ts';
+import { type Log, openLog } from '../surfaces/log.ts';
+import { openSink } from '../surfaces/sink.ts';
+import { type StatusSocket, serveStatus } from '../surfaces/socket.ts';
+import { statusDocument } from '../surfaces/status.ts';
+import { packageVersion } from './version.ts';
+
+/** How long log lines may take to get out at the end, ms. */
+const FLUSH_LIMIT_MS = 500;
+const STANDARD_OUTPUT = 1;
+
+/**
+ * `evictd run`: watches the node and evicts until SIGTERM, SIGINT or SIGHUP.
+ *
+ * @returns the exit status
+ * @throws EvictdError when it cannot start
+ */
+export async function runCommand({ settings, warnings }: CheckedSettings): Promise<number> {
+  const node = resolveNodeCgroup(settings.nodeCgroup);
+  const stopped = firstValueFrom(stopSignals());
+  const log = await openLog(
+    openSink(STANDARD_OUTPUT, liveScheduler),
+    settings.logLevel,
+    isatty(STANDARD_OUTPUT),
+  );
+  for (const warning of warnings) log.logger.warn(warning);
+
+  const { addon, ...failure } = loadNative();
+  const inputs = { settings, node, native: addon, scheduler: liveScheduler, logger: log.logger };
+  const daemon = createDaemon(inputs);
+  if (addon === undefined) daemon.degrade('native', nativeReason(failure));
+  raisePriority(settings, daemon);
+  if (process.getuid?.() !== 0 && !settings.dryRun) {
+    daemon.degrade('privilege', 'not root: other users’ processes cannot be ended');
+  }
+  const socket = await openSocket(settings, node, daemon, log);
+  rehearse(inputs);
+  daemon.ready$.subscribe((turn) => {
+    const { observations } = turn.sample;
+    log.logger.info(
+      {
+        node: node.directory,
+        signals: observations.map(({ signal, capacity, available }) => ({
+          signal,
+          capacity,
+          available,
+        })),
+        thresholds: settings.policy.thresholds.map(
+          ({ signal, kind, value }) => `${kind}: ${signal}<${value.text}`,
+        ),
+        kernelMemcgNotification: settings.kernelMemcgNotification,
+        dryRun: settings.dryRun,
+      },
+      'ready',
+    );
+  });
+  const running = daemon.start();
+  const signal = await stopped;
+  running.unsubscribe();
+  socket?.close();
+  log.logger.info({ signal, droppedLogLines: log.dropped() }, 'stopped');
+  await log.flush(FLUSH_LIMIT_MS);
+  return 0;
+}
+
+function stopSignals() {
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+  return race(signals.map((signal) => fromEvent(process, signal).pipe(map(() => signal))));
+}
+
+function nativeReason(failure: { readonly reason?: string }): string {
+  return `the native addon is missing, so evictd polls and can evict nothing: ${failure.reason ?? 'unknown reason'}`;
+}
+
+/** A daemon that waits for the processor behind a busy node would come late. */
+function raisePriority(settings: Settings, daemon: Daemon): void {
+  if (settings.scheduling === 'normal') return;
+  try {
+    setPriority(process.pid, -20);
+  } catch (error) {
+    daemon.degrade(
+      'scheduling',
+      // Node's own code is ERR_SYSTEM_ERROR; the kernel's is in `info`.
+      `nice -20 was refused: ${(error as { info?: { code?: string } }).info?.code ?? String(error)}`,
+    );
+  }
+}
+
+/** The status socket; a default one that cannot be made is left out where that is to be expected. */
+async function openSocket(
+  settings: Settings,
+  node: NodeCgroup,
+  daemon: Daemon,
+  log: Log,
+): Promise<StatusSocket | undefined> {
+  if (settings.socket === undefined) return undefined;
+  const startedAtMs = liveScheduler.now();
+  const version = packageVersion();
+  const status = async (): Promise<unknown> =>
+    statusDocument(await firstValueFrom(daemon.model$), {
+      version,
+      pid: process.pid,
+      policy: settings.policy,
+      nodeCgroup: node.directory,
+      dryRun: settings.dryRun,
+      kernelMemcgNotification: settings.kernelMemcgNotification,
+      startedAtMs,
+      nowMs: liveScheduler.now(),
+      wallMs: Date.now(),
+      droppedLogLines: log.dropped(),
+    });
+  try {
+    return await serveStatus(settings.socket.path, status);
+  } catch (error) {
+    const mayBeLeftOut = !settings.socket.explicit && (settings.dryRun || process.getuid?.() !== 0);
+    if (!mayBeLeftOut || !(error instanceof EvictdError) || error.code !== 'EVICTD_SOCKET')
+      throw error;
+    daemon.degrade('socket', `no status socket: ${error.message}`);
+    return undefined;
+  }
+}

@@ -1,0 +1,183 @@
+import { request } from 'node:http';
+import { EvictdError, escapeControl } from '../core/errors.ts';
+import { formatQuantity } from '../core/quantity.ts';
+import { STATUS_VERSION, type StatusDocument } from '../surfaces/status.ts';
+
+/** How long the daemon may take to answer, ms. */
+const ANSWER_LIMIT_MS = 5000;
+/** The largest answer that is read, bytes: 20,000 pods fit. */
+const ANSWER_LIMIT_BYTES = 32 * 2 ** 20;
+
+/**
+ * `evictd status`: what the running daemon believes, as JSON or for a person.
+ *
+ * @returns the exit status
+ * @throws EvictdError EVICTD_NOT_RUNNING when no daemon answers
+ */
+export async function statusCommand(options: {
+  readonly socketPath: string;
+  readonly json: boolean;
+}): Promise<number> {
+  const text = await ask(options.socketPath);
+  process.stdout.write(
+    options.json ? `${text.trimEnd()}\n` : formatStatus(parseStatus(text, options.socketPath)),
+  );
+  return 0;
+}
+
+function ask(socketPath: string): Promise<string> {
+  const fail = (cause: unknown): EvictdError => {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    return new EvictdError(
+      'EVICTD_NOT_RUNNING',
+      `no daemon answers: ${why}`,
+      { source: '--socket', value: socketPath },
+      cause,
+    );
+  };
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      { socketPath, path: '/v1/status', timeout: ANSWER_LIMIT_MS },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => {
+          text += chunk;
+          if (text.length > ANSWER_LIMIT_BYTES) asked.destroy(new Error('the answer is too long'));
+        });
+        response.on('end', () => {
+          if (response.statusCode === 200) resolve(text);
+          else reject(fail(new Error(`it answered with HTTP status ${response.statusCode}`)));
+        });
+        response.on('error', (error) => reject(fail(error)));
+      },
+    );
+    asked.on('timeout', () => asked.destroy(new Error('no answer in time')));
+    asked.on('error', (error) => reject(fail(error)));
+    asked.end();
+  });
+}
+
+function parseStatus(text: string, socketPath: string): StatusDocument {
+  try {
+    const document = JSON.parse(text) as StatusDocument;
+    if (document.apiVersion === STATUS_VERSION && document.kind === 'Status') return document;
+  } catch {
+    // Not JSON: the same answer.
+  }
+  throw new EvictdError('EVICTD_NOT_RUNNING', 'what answers is no evictd of this version', {
+    source: '--socket',
+    value: socketPath,
+  });
+}
+
+/** The document for a person: sections, aligned columns, nothing that drives a terminal. */
+export function formatStatus(status: StatusDocument): string {
+  const { evictd, node } = status;
+  const daemon = [
+    `evictd ${evictd.version}`,
+    `pid ${evictd.pid}`,
+    `up ${seconds(evictd.uptimeMs)}`,
+    ...(evictd.dryRun ? ['dry run'] : []),
+  ].join(', ');
+  const sections = [
+    `${daemon}\nnode ${escapeControl(node.cgroup)}`,
+    section('SIGNALS', ['signal', 'available', 'capacity', 'read'], signalRows(status)),
+    section(
+      'THRESHOLDS',
+      ['kind', 'threshold', 'state', 'grace', 'notification'],
+      thresholdRows(status),
+    ),
+    section(
+      'CONDITIONS',
+      ['condition', 'status'],
+      status.conditions.map((row) => [row.type, row.status ? 'True' : 'False']),
+    ),
+    section(
+      'PODS',
+      ['rank', 'pod', 'priority', 'QoS', 'working set', 'request', 'read', 'remark'],
+      podRows(status),
+    ),
+    section('EVICTIONS', ['at', 'pod', 'outcome', 'KILL', 'empty', 'reason'], evictionRows(status)),
+    section(
+      'DEGRADED',
+      ['part', 'reason'],
+      status.degraded.map(({ part, reason }) => [part, reason]),
+    ),
+  ];
+  return `${sections.filter((text) => text !== '').join('\n\n')}\n`;
+}
+
+function signalRows(status: StatusDocument): readonly (readonly string[])[] {
+  return status.signals.map((row) => [
+    row.signal,
+    bytes(row.available),
+    bytes(row.capacity),
+    `${seconds(row.ageMs)} ago`,
+  ]);
+}
+
+function thresholdRows(status: StatusDocument): readonly (readonly string[])[] {
+  return status.thresholds.map((row) => [
+    row.kind,
+    `${row.signal}<${row.value}`,
+    row.due ? 'due' : row.met ? 'met' : 'calm',
+    row.graceRemainingMs === null || row.kind === 'hard'
+      ? '-'
+      : `${seconds(row.graceRemainingMs)} left`,
+    [row.notification.path, row.notification.detail].filter((part) => part !== '').join(': '),
+  ]);
+}
+
+function podRows(status: StatusDocument): readonly (readonly string[])[] {
+  return status.pods.map((row) => [
+    String(row.rank),
+    row.name,
+    String(row.priority),
+    row.qosClass,
+    row.workingSetBytes === null ? 'unknown' : bytes(row.workingSetBytes),
+    bytes(row.requestBytes),
+    `${seconds(row.ageMs)} ago`,
+    row.protected === null ? (row.passedOver ? 'passed over' : '') : `protected: ${row.protected}`,
+  ]);
+}
+
+function evictionRows(status: StatusDocument): readonly (readonly string[])[] {
+  return status.evictions.map((row) => [
+    row.decidedAt,
+    row.pod,
+    row.outcome ?? 'running',
+    milliseconds(row.timing.killedMs),
+    milliseconds(row.timing.emptyMs),
+    row.reason ?? row.message,
+  ]);
+}
+
+function section(
+  title: string,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  if (rows.length === 0) return '';
+  const cells = [head, ...rows].map((row) => row.map(escapeControl));
+  const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
+  const lines = cells.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  return [title, ...lines].join('\n');
+}
+
+function bytes(count: number): string {
+  return formatQuantity(BigInt(count) * 1_000_000_000n, 'binary');
+}
+
+function seconds(ms: number): string {
+  return ms < 10_000 ? `${(ms / 1000).toFixed(1)}s` : `${Math.round(ms / 1000)}s`;
+}
+
+function milliseconds(ms: number | null): string {
+  return ms === null ? '-' : `${ms.toFixed(1)} ms`;
+}

@@ -1,0 +1,43 @@
+import { writeFileSync } from 'node:fs';
+import { readControlFile } from '../../kernel/control-file.ts';
+import { cgroupOf, findHierarchy, type Hierarchy } from '../../kernel/hierarchy.ts';
+import { processesBelow } from './subtree.ts';
+
+/**
+ * Thaws what keeps `pids` from dying: the cgroup v1 freezer holds back even a KILL. Only freezer
+ * groups in which nobody else sits are touched; the rest is named.
+ *
+ * @returns one line for each group that stays frozen
+ */
+export function thaw(
+  pids: readonly number[],
+  freezer: Hierarchy | undefined = findHierarchy('freezer'),
+): readonly string[] {
+  if (freezer === undefined) return [];
+  const groups = new Set(
+    pids.map((pid) => cgroupOf(pid, 'freezer', freezer)).filter((group) => group !== undefined),
+  );
+  return [...groups].flatMap((group) => thawGroup(group, freezer, new Set(pids)) ?? []);
+}
+
+function thawGroup(
+  group: string,
+  freezer: Hierarchy,
+  victims: ReadonlySet<number>,
+): string | undefined {
+  try {
+    if (group === freezer.mountPoint || isThawed(group)) return undefined;
+    const selfFrozen = readControlFile(`${group}/freezer.self_freezing`).trim() === '1';
+    if (!selfFrozen) return `frozen by a freezer group above ${group}`;
+    if (!processesBelow(group).every((pid) => victims.has(pid)))
+      return `${group} is frozen and holds other processes`;
+    writeFileSync(`${group}/freezer.state`, 'THAWED');
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function isThawed(group: string): boolean {
+  return readControlFile(`${group}/freezer.state`).trim() === 'THAWED';
+}

@@ -1,0 +1,100 @@
+import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs';
+import { type ControlFile, openControlFile, readControlFile } from '../../kernel/control-file.ts';
+import { numberField, wholeNumber } from '../../kernel/fields.ts';
+
+/**
+ * A pod's directory, held open: a cgroup that is made again under the same name is another
+ * directory, and cannot be mistaken for this one.
+ */
+export interface PodHandle {
+  readonly name: string;
+  /** Where it lies as long as it is that directory. */
+  readonly path: string;
+  /** The name and the inode number, which cgroupfs never gives twice. */
+  readonly id: string;
+  /** A path to the held directory itself, whatever has become of its name. */
+  readonly held: string;
+  /** Usage less inactive file, bytes, read afresh. Throws ENODEV once the cgroup is gone. */
+  workingSetBytes(): number;
+  /**
+   * `memory.soft_limit_in_bytes`, not older than {@link LIMIT_AGE_MS}: limits change seldom, and
+   * each costs as much to read as all else between an event and its kill.
+   */
+  softLimitBytes(nowMs: number): number;
+  /** `memory.limit_in_bytes`, not older than {@link LIMIT_AGE_MS}. */
+  limitBytes(nowMs: number): number;
+  /** What is charged to the cgroup, bytes; undefined once it is gone. */
+  chargedBytes(): number | undefined;
+  /** Whether the name still leads to this directory: 'same', to another, or nowhere. */
+  identity(): 'same' | 'replaced' | 'gone';
+  close(): void;
+}
+
+/** How old a limit may be, ms: less than the shortest usual poll interval. */
+export const LIMIT_AGE_MS = 5000;
+
+/** Holds the pod `name` below `directory` open. Throws what open(2) gives. */
+export function openPod(directory: string, name: string): PodHandle {
+  const path = `${directory}/${name}`;
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  const held = `/proc/self/fd/${fd}`;
+  const opened: ControlFile[] = [];
+  const open = (file: string): ControlFile => {
+    const control = openControlFile(`${held}/${file}`);
+    opened.push(control);
+    return control;
+  };
+  const close = (): void => {
+    for (const file of opened.splice(0)) file.close();
+    closeSync(fd);
+  };
+  try {
+    const inode = fstatSync(fd, { bigint: true }).ino;
+    const usage = open('memory.usage_in_bytes');
+    const stat = open('memory.stat');
+    return {
+      name,
+      path,
+      id: `${name}@${inode}`,
+      held,
+      workingSetBytes: () => {
+        const inactiveFileBytes = numberField(stat.readRecord(), 'total_inactive_file ') ?? 0;
+        return Math.max(0, wholeNumber(usage.readRecord()) - inactiveFileBytes);
+      },
+      softLimitBytes: limitReader(`${held}/memory.soft_limit_in_bytes`),
+      limitBytes: limitReader(`${held}/memory.limit_in_bytes`),
+      chargedBytes: () => valueOrUndefined(() => wholeNumber(usage.readRecord())),
+      identity: () => identity(path, inode),
+      close,
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+function limitReader(file: string): (nowMs: number) => number {
+  let bytes = 0;
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  return (nowMs) => {
+    if (nowMs - readAtMs >= LIMIT_AGE_MS) {
+      bytes = wholeNumber(readControlFile(file));
+      readAtMs = nowMs;
+    }
+    return bytes;
+  };
+}
+
+function identity(path: string, inode: bigint): 'same' | 'replaced' | 'gone' {
+  const now = statSync(path, { bigint: true, throwIfNoEntry: false });
+  if (now === undefined) return 'gone';
+  return now.ino === inode ? 'same' : 'replaced';
+}
+
+function valueOrUndefined<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

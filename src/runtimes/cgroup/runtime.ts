@@ -1,0 +1,111 @@
+import { defer, type Observable, of, type SchedulerLike } from 'rxjs';
+import { ancestry } from '../../kernel/ancestry.ts';
+import { cgroupOf, type Hierarchy } from '../../kernel/hierarchy.ts';
+import type { NativeAddon } from '../../native/types.ts';
+import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
+import { evictPod, type Signals } from './evict.ts';
+import { type HandleCache, handleCache } from './handle-cache.ts';
+import { observePods, type PodFields } from './observe.ts';
+
+export interface CgroupRuntimeInputs {
+  /** The node's cgroup directory (v1 memory hierarchy); its direct children are the pods. */
+  readonly directory: string;
+  readonly hierarchy: Hierarchy;
+  /** What a cgroup has no field for, by pod name. */
+  readonly fields: ReadonlyMap<string, PodFields>;
+  /** Undefined where the addon is missing: then nothing can be evicted. */
+  readonly native: NativeAddon | undefined;
+  readonly scheduler: SchedulerLike;
+  readonly signals: Signals;
+  /** evictd's own pid; it and its ancestors are never signalled. */
+  readonly pid: number;
+}
+
+/** How old the knowledge of evictd's own ancestors may be, ms: a parent may end and be replaced. */
+const ANCESTRY_AGE_MS = 10_000;
+
+/** Pods as plain cgroups of a v1 memory hierarchy. */
+export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
+  const { directory, native, scheduler } = inputs;
+  const handles = handleCache(directory);
+  const nowMs = (): number => scheduler.now();
+  const own = ownProcesses(inputs.pid, inputs.hierarchy, nowMs);
+  const missing =
+    native === undefined
+      ? 'the native addon is missing: there is no pidfd'
+      : native.capabilities().pidfd;
+  const capabilities = {
+    evict: missing,
+    reap: native === undefined ? missing : native.capabilities().processMrelease,
+  };
+  return {
+    capabilities,
+    observePods: () =>
+      observePods({
+        directory,
+        handles,
+        fields: inputs.fields,
+        ownDirectories: own.directories,
+        nowMs,
+      }),
+    evict: (request) =>
+      defer(() => {
+        if (native === undefined || missing !== null) {
+          return of<EvictProgress>({
+            kind: 'refused',
+            reason: 'unsupported',
+            detail: missing ?? '',
+          });
+        }
+        return evictHeld(handles, request, {
+          native,
+          scheduler,
+          signals: inputs.signals,
+          isOwn: own.isOwn,
+        });
+      }),
+    close: () => handles.close(),
+  };
+}
+
+function evictHeld(
+  handles: HandleCache,
+  request: EvictRequest,
+  dependencies: Parameters<typeof evictPod>[2],
+): Observable<EvictProgress> {
+  try {
+    const handle = handles.get(request.podName);
+    if (handle.id === request.podId) return evictPod(handle, request, dependencies);
+    return of({ kind: 'refused', reason: 'podReplaced' });
+  } catch {
+    return of({ kind: 'refused', reason: 'podGone' });
+  }
+}
+
+/** evictd and its ancestors: their pids, and the cgroups that hold them. */
+function ownProcesses(
+  pid: number,
+  hierarchy: Hierarchy,
+  nowMs: () => number,
+): { readonly isOwn: (pid: number) => boolean; readonly directories: () => readonly string[] } {
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let pids: ReadonlySet<number> = new Set();
+  let directories: readonly string[] = [];
+  const refresh = (): void => {
+    if (nowMs() - readAtMs < ANCESTRY_AGE_MS) return;
+    const chain = ancestry(pid);
+    pids = new Set(chain);
+    directories = chain
+      .map((one) => cgroupOf(one, 'memory', hierarchy))
+      .filter((one) => one !== undefined);
+    readAtMs = nowMs();
+  };
+  refresh();
+  return {
+    isOwn: (one) => pids.has(one),
+    directories: () => {
+      refresh();
+      return directories;
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { readdirSync } from 'node:fs';
+import { readControlFile } from '../../kernel/control-file.ts';
+import { pidList } from '../../kernel/fields.ts';
+
+/** How many cgroups of one pod are looked at. */
+export const SUBTREE_LIMIT = 10_000;
+
+/** A cgroup directory and all below it, parents first. What vanishes meanwhile is left out. */
+export function subtree(top: string): readonly string[] {
+  const directories = [top];
+  for (let next = 0; next < directories.length && directories.length < SUBTREE_LIMIT; next += 1) {
+    const directory = directories[next] as string;
+    for (const name of childNames(directory)) directories.push(`${directory}/${name}`);
+  }
+  return directories;
+}
+
+function childNames(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name);
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The processes of one cgroup. Opened afresh each time: the kernel caches the list of an open
+ * `cgroup.procs` for a second after the last read. Empty when the cgroup is gone.
+ */
+export function processesOf(directory: string): readonly number[] {
+  try {
+    return pidList(readControlFile(`${directory}/cgroup.procs`));
+  } catch {
+    return [];
+  }
+}
+
+/** The processes of a cgroup and of all below it. */
+export function processesBelow(top: string): readonly number[] {
+  return subtree(top).flatMap(processesOf);
+}

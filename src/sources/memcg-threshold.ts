@@ -1,0 +1,157 @@
+import {
+  concat,
+  defer,
+  EMPTY,
+  exhaustMap,
+  mergeMap,
+  Observable,
+  of,
+  repeat,
+  type Subscriber,
+  tap,
+} from 'rxjs';
+import { type Arming, armingFor, needsRearming } from '../core/memcg.ts';
+import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
+import type { MemcgEvent, MemcgWatch, NativeAddon } from '../native/types.ts';
+import type { NotificationPath } from '../ports/notification.ts';
+import type { MemoryReading } from '../ports/readings.ts';
+
+/** What the source says: that it is time to read, or that a threshold is followed otherwise now. */
+export type MemcgNotice =
+  | { readonly kind: 'wakeup' }
+  | { readonly kind: 'path'; readonly path: NotificationPath };
+
+export interface MemcgInputs {
+  readonly native: Pick<NativeAddon, 'watchMemcg'>;
+  /** The node's cgroup directory. */
+  readonly directory: string;
+  /** The memory thresholds. */
+  readonly thresholds: readonly Threshold[];
+  /** Every reading of the node: arming follows capacity and inactive file. */
+  readonly readings$: Observable<MemoryReading>;
+}
+
+/**
+ * Kernel wake-ups for memory thresholds (cgroup v1). Each threshold is armed at a ladder of usage
+ * levels, and armed anew when the levels drift: new first, then a wake-up so that usage is read,
+ * then the old is closed; no crossing in between is lost. The kernel takes milliseconds over a
+ * level, on libuv's pool: levels are registered one after the other, and readings go on meanwhile.
+ *
+ * Cold. A wake-up says "read now", no more. Emits a path for each threshold at first and when it
+ * changes; what the kernel refuses is a path that is `degraded`, tried again when the levels
+ * drift. Errors and completes with `readings$`. Holds up to six eventfds a threshold, and twice as
+ * many while it is armed anew.
+ */
+export function memcgThresholds(inputs: MemcgInputs): Observable<MemcgNotice> {
+  return new Observable((subscriber) => {
+    const ladders = inputs.thresholds.map((threshold) => new Ladder(inputs, threshold, subscriber));
+    subscriber.add(() => {
+      for (const ladder of ladders) ladder.close();
+    });
+    let latest: MemoryReading | undefined;
+    let followed: MemoryReading | undefined;
+    const follow = (reading: MemoryReading): Observable<never> => {
+      followed = reading;
+      return concat(...ladders.map((ladder) => defer(() => ladder.follow(reading))));
+    };
+    const armed$ = inputs.readings$.pipe(
+      tap((reading) => {
+        latest = reading;
+      }),
+      exhaustMap((reading) =>
+        defer(() => follow(latest ?? reading)).pipe(
+          // What was read while a ladder was armed, its own wake-up's reading too, may have drifted.
+          repeat({ delay: () => (followed === latest ? EMPTY : of('again')) }),
+        ),
+      ),
+    );
+    subscriber.add(
+      armed$.subscribe({
+        error: (error: unknown) => subscriber.error(error),
+        complete: () => subscriber.complete(),
+      }),
+    );
+  });
+}
+
+/** The eventfds of one threshold. */
+class Ladder {
+  readonly #inputs: MemcgInputs;
+  readonly #threshold: Threshold;
+  readonly #notices: Subscriber<MemcgNotice>;
+  #arming: Arming | undefined;
+  #cgroupId = '';
+  #watches: MemcgWatch[] = [];
+  #closed = false;
+
+  constructor(inputs: MemcgInputs, threshold: Threshold, notices: Subscriber<MemcgNotice>) {
+    this.#inputs = inputs;
+    this.#threshold = threshold;
+    this.#notices = notices;
+  }
+
+  /** Arms anew where the reading asks for it; completes when that is done. */
+  follow(reading: MemoryReading): Observable<never> {
+    const thresholdBytes = thresholdLevel(this.#threshold, reading.capacityBytes, false);
+    const wanted = armingFor(reading.capacityBytes, thresholdBytes, reading.inactiveFileBytes);
+    const isArmed =
+      this.#arming !== undefined &&
+      reading.cgroupId === this.#cgroupId &&
+      !needsRearming(this.#arming, wanted, thresholdBytes);
+    if (isArmed) return EMPTY;
+    this.#arming = wanted;
+    this.#cgroupId = reading.cgroupId;
+    return defer(() => this.#arm(wanted)).pipe(mergeMap(() => EMPTY));
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const watch of this.#watches.splice(0)) watch.close();
+  }
+
+  async #arm(arming: Arming): Promise<void> {
+    const old = this.#watches.length;
+    const errors: string[] = [];
+    for (const event of eventsOf(arming)) {
+      if (!this.#closed) await this.#register(event, errors);
+    }
+    if (this.#closed) return;
+    const isLive = this.#watches.length > old || arming.kind === 'alwaysMet';
+    this.#notices.next({
+      kind: 'path',
+      path: {
+        threshold: thresholdId(this.#threshold),
+        arming: isLive ? arming : undefined,
+        degraded: errors[0],
+      },
+    });
+    this.#wake();
+    for (const watch of this.#watches.splice(0, old)) watch.close();
+  }
+
+  async #register(event: MemcgEvent, errors: string[]): Promise<void> {
+    let watch: MemcgWatch | undefined;
+    try {
+      watch = this.#inputs.native.watchMemcg(this.#inputs.directory, event, () => this.#wake());
+      this.#watches.push(watch);
+      await watch.armed;
+    } catch (error) {
+      errors.push(error instanceof Error ? error.message : String(error));
+      if (watch === undefined) return;
+      watch.close();
+      this.#watches = this.#watches.filter((other) => other !== watch);
+    }
+  }
+
+  #wake(): void {
+    this.#notices.next({ kind: 'wakeup' });
+  }
+}
+
+function eventsOf(arming: Arming): readonly MemcgEvent[] {
+  if (arming.kind === 'alwaysMet') return [];
+  const levels = arming.levels.map(
+    (level): MemcgEvent => ({ kind: 'usage', bytes: BigInt(level) }),
+  );
+  return arming.kind === 'followed' ? [...levels, { kind: 'pressure', level: 'low' }] : levels;
+}

@@ -1,0 +1,160 @@
+/** The log lines: one for each change of state, with numbers and reason; none for nothing happening. */
+import type { Logger } from 'pino';
+import type { EvictionOutcome } from '../core/decision.ts';
+import type { Turn } from '../core/pipeline.ts';
+import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
+import type { NotificationPath } from '../ports/notification.ts';
+import { outcomeReason } from './status.ts';
+
+/** Logs what changed from one turn to the next. */
+export function reportTurn(logger: Logger, before: Turn | undefined, turn: Turn): void {
+  reportSample(logger, turn);
+  reportThresholds(logger, before, turn);
+  reportConditions(logger, before, turn);
+  reportDecision(logger, before, turn);
+}
+
+function reportSample(logger: Logger, turn: Turn): void {
+  if (!logger.isLevelEnabled('debug')) return;
+  const { observations, pods } = turn.sample;
+  logger.debug(
+    { reason: turn.reason, observations: observations.map(({ atMs: _, ...rest }) => rest) },
+    'sample',
+  );
+  if (pods !== undefined) logger.debug({ pods: pods.length, reason: turn.reason }, 'pods read');
+}
+
+function reportThresholds(logger: Logger, before: Turn | undefined, turn: Turn): void {
+  const [was, is] = [before?.state.met ?? [], turn.state.met];
+  for (const threshold of is) {
+    if (!includes(was, threshold)) logger.warn(thresholdFields(threshold, turn), 'threshold met');
+  }
+  for (const threshold of was) {
+    if (!includes(is, threshold))
+      logger.info(thresholdFields(threshold, turn), 'threshold no longer met');
+  }
+}
+
+function includes(thresholds: readonly Threshold[], one: Threshold): boolean {
+  return thresholds.some((other) => thresholdId(other) === thresholdId(one));
+}
+
+function thresholdFields(threshold: Threshold, turn: Turn): Record<string, unknown> {
+  const observation = turn.state.observations.find(({ signal }) => signal === threshold.signal);
+  return {
+    signal: threshold.signal,
+    kind: threshold.kind,
+    ...(observation === undefined
+      ? {}
+      : {
+          // Not `level`: that is the line's own.
+          thresholdLevel: thresholdLevel(threshold, observation.capacity, false),
+          available: observation.available,
+          capacity: observation.capacity,
+        }),
+    gracePeriodMs: threshold.gracePeriodMs,
+  };
+}
+
+function reportConditions(logger: Logger, before: Turn | undefined, turn: Turn): void {
+  const [was, is] = [before?.conditions ?? [], turn.conditions];
+  for (const condition of is)
+    if (!was.includes(condition)) logger.warn({ condition }, 'node condition set');
+  for (const condition of was)
+    if (!is.includes(condition)) logger.info({ condition }, 'node condition cleared');
+}
+
+function reportDecision(logger: Logger, before: Turn | undefined, turn: Turn): void {
+  const { decision } = turn;
+  switch (decision.kind) {
+    case 'observePods':
+      return;
+    case 'none':
+      if (decision.why === 'noCandidate' && !isNoCandidate(before)) {
+        logger.warn({ pods: turn.sample.pods?.length ?? 0 }, 'pressure, but no pod may be evicted');
+      }
+      return;
+    case 'evict':
+      logger.warn(
+        {
+          pod: decision.pod.name,
+          signal: decision.cause.threshold.signal,
+          kind: decision.cause.threshold.kind,
+          thresholdLevel: decision.cause.level,
+          available: decision.cause.observation.available,
+          reclaiming: decision.cause.reclaiming,
+          gracePeriodMs: decision.gracePeriodMs,
+          priority: decision.pod.priority,
+          qosClass: decision.pod.qosClass,
+          workingSetBytes: decision.pod.workingSetBytes ?? null,
+          wakeup: turn.reason,
+          reason: decision.message,
+        },
+        'evicting',
+      );
+      return;
+    case 'escalate':
+      logger.warn(
+        { pod: decision.podName, gracePeriodMs: decision.gracePeriodMs, reason: decision.message },
+        'hard threshold crossed: the grace of the running eviction is cut',
+      );
+  }
+}
+
+function isNoCandidate(turn: Turn | undefined): boolean {
+  return turn?.decision.kind === 'none' && turn.decision.why === 'noCandidate';
+}
+
+const OUTCOME_LINES = {
+  evicted: { level: 'warn', text: 'evicted' },
+  refused: { level: 'info', text: 'eviction not carried out' },
+  timedOut: { level: 'error', text: 'eviction timed out' },
+  failed: { level: 'error', text: 'eviction failed' },
+} as const;
+
+/** Logs how an eviction ended. */
+export function reportOutcome(logger: Logger, outcome: EvictionOutcome): void {
+  const { level, text } = OUTCOME_LINES[outcome.kind];
+  const { decidedAtMs, firstSignalAtMs, killedAtMs, emptyAtMs, endedAtMs } = outcome.timing;
+  const after = (atMs: number | undefined): number | null =>
+    atMs === undefined ? null : Math.round((atMs - decidedAtMs) * 1000) / 1000;
+  const reason = outcomeReason(outcome);
+  const isDryRun = outcome.kind === 'refused' && outcome.reason === 'dryRun';
+  logger[level](
+    {
+      pod: outcome.podName,
+      ...(reason === null ? {} : { reason }),
+      processes: outcome.processes,
+      ...(outcome.kind === 'evicted' ? { chargedBytes: outcome.chargedBytes ?? null } : {}),
+      firstSignalMs: after(firstSignalAtMs),
+      killedMs: after(killedAtMs),
+      emptyMs: after(emptyAtMs),
+      endedMs: after(endedAtMs),
+    },
+    isDryRun ? 'dry run: would have evicted' : text,
+  );
+}
+
+/** Logs a change of how a threshold is followed: at debug where all is well. */
+export function reportPath(
+  logger: Logger,
+  before: NotificationPath | undefined,
+  path: NotificationPath,
+): void {
+  const fields = { threshold: path.threshold, arming: path.arming?.kind ?? 'none' };
+  if (path.degraded !== undefined) {
+    if (path.degraded !== before?.degraded) {
+      logger.warn(
+        { ...fields, reason: path.degraded },
+        'kernel notification failed: polling takes over',
+      );
+    }
+  } else if (path.arming?.kind !== before?.arming?.kind && path.arming?.kind !== 'armed') {
+    logger.warn(
+      { ...fields, arming: path.arming },
+      'no level of usage tells the crossing of this threshold',
+    );
+  } else {
+    logger.debug({ ...fields, arming: path.arming }, 'armed');
+  }
+}

@@ -1,0 +1,327 @@
+import type { EvictionOutcome } from '../core/decision.ts';
+import { graceEndsAtMs } from '../core/grace.ts';
+import type { Turn } from '../core/pipeline.ts';
+import type { PodObservation } from '../core/pod.ts';
+import type { Policy } from '../core/policy.ts';
+import { rankPods } from '../core/rank.ts';
+import { type NodeCondition, SIGNALS } from '../core/signal.ts';
+import { resolveValue, type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
+import type { NotificationPath } from '../ports/notification.ts';
+import type { MemoryReading } from '../ports/readings.ts';
+
+/** How many evictions are remembered; the oldest are forgotten beyond it. */
+export const REMEMBERED_EVICTIONS = 100;
+
+/** The version of the document's shape: raised when a field changes its meaning or goes away. */
+export const STATUS_VERSION = 'evictd.dev/v1alpha1';
+
+/** An eviction that was decided, and how it ended once it has. */
+export interface EvictionRecord {
+  readonly podId: string;
+  readonly podName: string;
+  readonly hard: boolean;
+  readonly gracePeriodMs: number;
+  readonly message: string;
+  readonly decidedAtMs: number;
+  readonly outcome: EvictionOutcome | undefined;
+}
+
+/** What the daemon believes; instants are monotonic ms. */
+export interface Model {
+  readonly turn: Turn | undefined;
+  readonly reading: MemoryReading | undefined;
+  readonly pods: readonly PodObservation[];
+  readonly paths: ReadonlyMap<string, NotificationPath>;
+  readonly evictions: readonly EvictionRecord[];
+  /** By part: why it does not work as it should. */
+  readonly degraded: ReadonlyMap<string, string>;
+  readonly wakeups: number;
+  readonly turns: number;
+}
+
+export const EMPTY_MODEL: Model = {
+  turn: undefined,
+  reading: undefined,
+  pods: [],
+  paths: new Map(),
+  evictions: [],
+  degraded: new Map(),
+  wakeups: 0,
+  turns: 0,
+};
+
+/** What changes the model. */
+export type ModelEvent =
+  | { readonly kind: 'turn'; readonly turn: Turn; readonly reading: MemoryReading | undefined }
+  | { readonly kind: 'outcome'; readonly outcome: EvictionOutcome }
+  | { readonly kind: 'path'; readonly path: NotificationPath }
+  | { readonly kind: 'wakeup' }
+  | { readonly kind: 'degraded'; readonly part: string; readonly reason: string | undefined };
+
+/** The model after an event; pure, for `scan`. */
+export function updateModel(model: Model, event: ModelEvent): Model {
+  switch (event.kind) {
+    case 'turn':
+      return afterTurn(model, event.turn, event.reading);
+    case 'outcome':
+      return { ...model, evictions: withOutcome(model.evictions, event.outcome) };
+    case 'path': {
+      const paths = new Map(model.paths).set(event.path.threshold, event.path);
+      return withDegraded(
+        { ...model, paths },
+        `notification ${event.path.threshold}`,
+        event.path.degraded,
+      );
+    }
+    case 'wakeup':
+      return { ...model, wakeups: model.wakeups + 1 };
+    case 'degraded':
+      return withDegraded(model, event.part, event.reason);
+  }
+}
+
+function afterTurn(model: Model, turn: Turn, reading: MemoryReading | undefined): Model {
+  const evictions =
+    turn.decision.kind === 'evict' ? withDecision(model.evictions, turn) : model.evictions;
+  return {
+    ...model,
+    turn,
+    reading,
+    evictions,
+    pods: turn.sample.pods ?? model.pods,
+    turns: model.turns + 1,
+  };
+}
+
+function withDecision(evictions: readonly EvictionRecord[], turn: Turn): readonly EvictionRecord[] {
+  if (turn.decision.kind !== 'evict') return evictions;
+  const { pod, hard, gracePeriodMs, message } = turn.decision;
+  const record: EvictionRecord = {
+    podId: pod.id,
+    podName: pod.name,
+    hard,
+    gracePeriodMs,
+    message,
+    decidedAtMs: turn.sample.nowMs,
+    outcome: undefined,
+  };
+  return [...evictions, record].slice(-REMEMBERED_EVICTIONS);
+}
+
+/** The last record of the pod without an outcome gets this one. */
+function withOutcome(
+  evictions: readonly EvictionRecord[],
+  outcome: EvictionOutcome,
+): readonly EvictionRecord[] {
+  const index = evictions.findLastIndex(
+    (record) => record.podId === outcome.podId && record.outcome === undefined,
+  );
+  return index === -1
+    ? evictions
+    : evictions.with(index, { ...(evictions[index] as EvictionRecord), outcome });
+}
+
+function withDegraded(model: Model, part: string, reason: string | undefined): Model {
+  const degraded = new Map(model.degraded);
+  if (reason === undefined) degraded.delete(part);
+  else degraded.set(part, reason);
+  return { ...model, degraded };
+}
+
+/** The daemon's own facts in the document. */
+export interface StatusContext {
+  readonly version: string;
+  readonly pid: number;
+  readonly policy: Policy;
+  readonly nodeCgroup: string;
+  readonly dryRun: boolean;
+  readonly kernelMemcgNotification: boolean;
+  readonly startedAtMs: number;
+  /** Both clocks, read at the same moment: ages are monotonic, times are for people. */
+  readonly nowMs: number;
+  readonly wallMs: number;
+  readonly droppedLogLines: number;
+}
+
+/** The document of `evictd status --json`; its fields are described in docs/reference/status.md. */
+export function statusDocument(model: Model, context: StatusContext) {
+  const age = (atMs: number): number => Math.max(0, Math.round(context.nowMs - atMs));
+  const wall = (atMs: number): string =>
+    new Date(context.wallMs - (context.nowMs - atMs)).toISOString();
+  return {
+    apiVersion: STATUS_VERSION,
+    kind: 'Status',
+    evictd: {
+      version: context.version,
+      pid: context.pid,
+      startedAt: wall(context.startedAtMs),
+      uptimeMs: age(context.startedAtMs),
+      dryRun: context.dryRun,
+      kernelMemcgNotification: context.kernelMemcgNotification,
+    },
+    node: {
+      cgroup: context.nodeCgroup,
+      usageBytes: model.reading?.usageBytes ?? null,
+      inactiveFileBytes: model.reading?.inactiveFileBytes ?? null,
+      workingSetBytes: model.reading?.workingSetBytes ?? null,
+    },
+    signals: (model.turn?.state.observations ?? []).map((observation) => ({
+      signal: observation.signal,
+      unit: SIGNALS[observation.signal].unit,
+      capacity: observation.capacity,
+      available: observation.available,
+      readAt: wall(observation.atMs),
+      ageMs: age(observation.atMs),
+    })),
+    thresholds: context.policy.thresholds.map((threshold) =>
+      thresholdStatus(model, threshold, context),
+    ),
+    conditions: conditionStatus(model, age),
+    pods: podStatus(model, age),
+    evicting:
+      model.turn?.state.inFlight === undefined
+        ? null
+        : {
+            pod: model.turn.state.inFlight.podName,
+            hard: model.turn.state.inFlight.hard,
+          },
+    evictions: model.evictions.map((record) => evictionStatus(record, wall)),
+    degraded: [...model.degraded].map(([part, reason]) => ({ part, reason })),
+    counters: {
+      samples: model.turns,
+      kernelWakeups: model.wakeups,
+      droppedLogLines: context.droppedLogLines,
+    },
+  };
+}
+
+export type StatusDocument = ReturnType<typeof statusDocument>;
+
+function thresholdStatus(model: Model, threshold: Threshold, context: StatusContext) {
+  const id = thresholdId(threshold);
+  const state = model.turn?.state;
+  const capacity = state?.observations.find(({ signal }) => signal === threshold.signal)?.capacity;
+  const isMet = state?.met.some((one) => thresholdId(one) === id) ?? false;
+  const graceLeft =
+    isMet && state !== undefined
+      ? graceEndsAtMs(threshold, state.firstObserved) - context.nowMs
+      : 0;
+  const { minimumReclaim } = threshold;
+  return {
+    signal: threshold.signal,
+    kind: threshold.kind,
+    value: threshold.value.text,
+    level: capacity === undefined ? null : thresholdLevel(threshold, capacity, false),
+    minimumReclaim: minimumReclaim?.text ?? null,
+    minimumReclaimLevel:
+      minimumReclaim === undefined || capacity === undefined
+        ? null
+        : resolveValue(minimumReclaim, capacity),
+    gracePeriodMs: threshold.gracePeriodMs,
+    met: isMet,
+    due: state?.due.some((one) => thresholdId(one) === id) ?? false,
+    graceRemainingMs: isMet ? Math.max(0, Math.round(graceLeft)) : null,
+    notification: notificationStatus(model.paths.get(id), context.kernelMemcgNotification),
+  };
+}
+
+/** The live path of a threshold, in words that docs/reference/status.md lists. */
+function notificationStatus(path: NotificationPath | undefined, wanted: boolean) {
+  const polling = (detail: string) => ({
+    path: 'polling',
+    levels: [] as readonly number[],
+    detail,
+  });
+  if (!wanted) return polling('kernel notification is off (--kernel-memcg-notification)');
+  if (path?.arming === undefined) return polling(path?.degraded ?? 'nothing is armed yet');
+  const { arming } = path;
+  switch (arming.kind) {
+    case 'alwaysMet':
+      return polling(
+        'the threshold is not below the capacity: always met, decided at each reading',
+      );
+    case 'followed':
+      return {
+        path: 'memcg-pressure',
+        levels: arming.levels,
+        detail:
+          'inactive file exceeds the threshold, so no level of usage tells the working set: ' +
+          `reclaim events, and a poll each 5 ms while usage is above ${arming.closeAboveBytes} bytes`,
+      };
+    case 'armed':
+      return {
+        path: 'memcg-threshold',
+        levels: arming.levels,
+        detail: arming.late
+          ? 'the threshold is under 2Mi: the crossing itself has no event'
+          : (path.degraded ?? ''),
+      };
+  }
+}
+
+function conditionStatus(model: Model, age: (atMs: number) => number) {
+  const held = new Set<NodeCondition>(model.turn?.conditions ?? []);
+  const all = new Set<NodeCondition>(Object.values(SIGNALS).map(({ condition }) => condition));
+  return [...all].map((type) => {
+    const observedAtMs = model.turn?.state.conditionsObserved.get(type);
+    return {
+      type,
+      status: held.has(type),
+      lastObservedAgeMs: observedAtMs === undefined ? null : age(observedAtMs),
+    };
+  });
+}
+
+function podStatus(model: Model, age: (atMs: number) => number) {
+  const passedOver = model.turn?.state.passedOver;
+  return rankPods('memory.available', model.pods).map((pod, index) => ({
+    rank: index + 1,
+    name: pod.name,
+    priority: pod.priority,
+    qosClass: pod.qosClass,
+    workingSetBytes: pod.workingSetBytes ?? null,
+    requestBytes: resolveValue({ kind: 'quantity', nano: pod.memoryRequestNano, text: '' }, 0),
+    gracePeriodSeconds: pod.gracePeriodSeconds ?? null,
+    protected: pod.protectedBecause ?? null,
+    passedOver: passedOver?.has(pod.id) ?? false,
+    ageMs: age(pod.atMs),
+  }));
+}
+
+function evictionStatus(record: EvictionRecord, wall: (atMs: number) => string) {
+  const { outcome } = record;
+  const after = (atMs: number | undefined): number | null =>
+    atMs === undefined ? null : Math.round((atMs - record.decidedAtMs) * 1000) / 1000;
+  return {
+    pod: record.podName,
+    decidedAt: wall(record.decidedAtMs),
+    hard: record.hard,
+    gracePeriodMs: record.gracePeriodMs,
+    message: record.message,
+    outcome: outcome?.kind ?? null,
+    reason: outcomeReason(outcome),
+    processes: outcome?.processes ?? null,
+    chargedBytes: outcome?.kind === 'evicted' ? (outcome.chargedBytes ?? null) : null,
+    /** Each after the decision, ms. */
+    timing: {
+      firstSignalMs: after(outcome?.timing.firstSignalAtMs),
+      killedMs: after(outcome?.timing.killedAtMs),
+      emptyMs: after(outcome?.timing.emptyAtMs),
+      endedMs: after(outcome?.timing.endedAtMs),
+    },
+  };
+}
+
+/** Why an eviction did not end as `evicted`. */
+export function outcomeReason(outcome: EvictionOutcome | undefined): string | null {
+  switch (outcome?.kind) {
+    case undefined:
+    case 'evicted':
+      return null;
+    case 'refused':
+    case 'timedOut':
+      return outcome.detail === undefined ? outcome.reason : `${outcome.reason}: ${outcome.detail}`;
+    case 'failed':
+      return outcome.error;
+  }
+}
