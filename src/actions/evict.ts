@@ -201,7 +201,9 @@ function advance(
       };
     }
     case 'obstacle':
-      return { ...eviction, remaining: event.remaining, obstacle: event.detail };
+      return { ...eviction, obstacle: event.detail };
+    case 'remaining':
+      return { ...eviction, remaining: event.processes };
     case 'escalated':
       return { ...eviction, hard: true };
     case 'ended':

@@ -16,7 +16,7 @@ import {
  * Completion: a kept value is emitted first, then the result completes. Errors pass at once, a
  * kept value is dropped. Holds one timer on `scheduler` while a window is open.
  *
- * @example wakeups$.pipe(coalesce(4, 5, scheduler)) // at most 5 readings in each 5 ms
+ * @example wakeups$.pipe(coalesce(4, 5, scheduler)) // at most 4 readings in each window of 5 ms
  * @see throttleTime, which would delay the second event of a pair
  * @param burst values that pass at once in each window, at least 1
  * @param windowMs length of a window, ms

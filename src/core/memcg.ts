@@ -21,7 +21,7 @@ export type Arming =
   /** The threshold lies above the capacity: always met, decided at each reading. */
   | { readonly kind: 'alwaysMet' }
   /**
-   * Inactive file exceeds the threshold, so that no level of usage tells the working set: the
+   * Inactive file reaches the threshold, or lies within 2 MiB of it, so that no level of usage tells the working set: the
    * kernel's reclaim tells when to look, and polls follow closely while usage is above
    * `closeAboveBytes`.
    */
@@ -30,22 +30,37 @@ export type Arming =
 /**
  * The usage at which `memory.available` is `thresholdBytes`, or the nearest that gives an event.
  * All in bytes; `capacityBytes` is the limit that the usage cannot exceed.
+ *
+ * @param before how the threshold was followed until now: what is `followed` stays so until
+ *   inactive file has fallen clearly, so that a wavering cache does not arm anew at each reading
  */
 export function armingFor(
   capacityBytes: number,
   thresholdBytes: number,
   inactiveFileBytes: number,
+  before?: Arming['kind'],
 ): Arming {
   if (thresholdBytes >= capacityBytes) return { kind: 'alwaysMet' };
   const first = firstLevel(capacityBytes, thresholdBytes, inactiveFileBytes);
   if (first <= 0) return { kind: 'alwaysMet' };
   const rungs = RUNGS_BYTES.map((rung) => first + rung).filter((level) => level < capacityBytes);
   const levels: Levels = [first, ...rungs];
-  if (inactiveFileBytes > thresholdBytes) {
+  const slack = before === 'followed' ? driftBytes(thresholdBytes) : 0;
+  if (inactiveFileBytes > hidingBytes(thresholdBytes) - slack) {
     const closeAboveBytes = capacityBytes - Math.max(2 * thresholdBytes, 32 * MI);
     return { kind: 'followed', levels, closeAboveBytes };
   }
   return { kind: 'armed', levels, late: thresholdBytes < TOP_MARGIN_BYTES };
+}
+
+/** Above this much inactive file the crossing lies where no level can be armed. */
+function hidingBytes(thresholdBytes: number): number {
+  return thresholdBytes < TOP_MARGIN_BYTES ? thresholdBytes : thresholdBytes - TOP_MARGIN_BYTES;
+}
+
+/** How far levels may drift before they are armed anew. */
+function driftBytes(thresholdBytes: number): number {
+  return Math.max(thresholdBytes / 8, MI);
 }
 
 function firstLevel(
@@ -64,5 +79,5 @@ function firstLevel(
 export function needsRearming(armed: Arming, wanted: Arming, thresholdBytes: number): boolean {
   if (armed.kind !== wanted.kind) return true;
   if (armed.kind === 'alwaysMet' || wanted.kind === 'alwaysMet') return false;
-  return Math.abs(wanted.levels[0] - armed.levels[0]) > Math.max(thresholdBytes / 8, MI);
+  return Math.abs(wanted.levels[0] - armed.levels[0]) > driftBytes(thresholdBytes);
 }

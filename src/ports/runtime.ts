@@ -23,7 +23,7 @@ export interface EvictRequest {
 export type EvictProgress =
   /** Every process was sent TERM. */
   | { readonly kind: 'terminating'; readonly processes: number }
-  /** Every process was sent KILL; repeated for processes that appeared since. */
+  /** Every process was sent KILL; those that appear later are sent it too. */
   | { readonly kind: 'killed'; readonly processes: number }
   /** No process is left. The last value. */
   | {
@@ -33,8 +33,10 @@ export type EvictProgress =
     }
   /** The pod is left alone from here on. The last value. */
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly detail?: string }
+  /** How many processes are still there, after a signal and at each change. */
+  | { readonly kind: 'remaining'; readonly processes: number }
   /** What stands in the way of a process that is still there. */
-  | { readonly kind: 'obstacle'; readonly remaining: number; readonly detail: string };
+  | { readonly kind: 'obstacle'; readonly detail: string };
 
 /** What runs pods: lists them, reads them, ends them. */
 export interface Runtime {

@@ -1,4 +1,5 @@
 import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs';
+import { LONGEST_TIMER_MS } from '../core/scan-until-due.ts';
 
 /** The monotonic clock, ms with fractions; a step of the wall clock does not move it. */
 export function monotonicMs(): number {
@@ -52,7 +53,13 @@ function inNextTurn(run: () => void): () => void {
   return () => clearImmediate(handle);
 }
 
+/** In parts of an hour: Node fires a timer of more than 2^31 − 1 ms at once. */
 function after(delayMs: number, run: () => void): () => void {
-  const handle = setTimeout(run, delayMs);
+  let handle: NodeJS.Timeout;
+  const wait = (leftMs: number): void => {
+    const partMs = Math.min(leftMs, LONGEST_TIMER_MS);
+    handle = setTimeout(() => (leftMs > partMs ? wait(leftMs - partMs) : run()), partMs);
+  };
+  wait(delayMs);
   return () => clearTimeout(handle);
 }

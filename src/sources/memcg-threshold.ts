@@ -93,7 +93,9 @@ class Ladder {
   /** Arms anew where the reading asks for it; completes when that is done. */
   follow(reading: MemoryReading): Observable<never> {
     const thresholdBytes = thresholdLevel(this.#threshold, reading.capacityBytes, false);
-    const wanted = armingFor(reading.capacityBytes, thresholdBytes, reading.inactiveFileBytes);
+    const { capacityBytes, inactiveFileBytes } = reading;
+    const before = this.#arming?.kind;
+    const wanted = armingFor(capacityBytes, thresholdBytes, inactiveFileBytes, before);
     const isArmed =
       this.#arming !== undefined &&
       reading.cgroupId === this.#cgroupId &&

@@ -69,6 +69,7 @@ class Eviction {
   #thawTried = false;
   #reapTried = false;
   #obstacle = '';
+  #remaining = 0;
 
   constructor(
     handle: PodHandle,
@@ -170,6 +171,10 @@ class Eviction {
       this.#subscriber.complete();
       return;
     }
+    if (left.length !== this.#remaining) {
+      this.#remaining = left.length;
+      this.#subscriber.next({ kind: 'remaining', processes: left.length });
+    }
     this.#pressOn(left);
     this.#checkLater();
   }
@@ -178,7 +183,7 @@ class Eviction {
   #pressOn(left: readonly number[]): void {
     if (!this.#thawTried) {
       this.#thawTried = true;
-      this.#tell(left.length, thaw(left));
+      this.#tell(thaw(left));
     }
     if (this.#killedAtMs === undefined) return;
     if (left.some((pid) => !this.#held.pidfds.has(pid))) {
@@ -208,15 +213,15 @@ class Eviction {
   }
 
   #report(round: RoundResult): void {
-    this.#tell(round.found, [...round.refusals.values()]);
+    this.#tell([...round.refusals.values()]);
   }
 
   /** Names what stands in the way, once for each change. */
-  #tell(remaining: number, obstacles: readonly string[]): void {
+  #tell(obstacles: readonly string[]): void {
     const detail = obstacles.slice(0, NAMED_OBSTACLES).join('; ');
     if (detail === '' || detail === this.#obstacle) return;
     this.#obstacle = detail;
-    this.#subscriber.next({ kind: 'obstacle', remaining, detail });
+    this.#subscriber.next({ kind: 'obstacle', detail });
   }
 
   #refuse(
