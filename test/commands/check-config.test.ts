@@ -1,0 +1,61 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { checkConfigCommand, renderCheck } from '../../src/commands/check-config.ts';
+import { checkFlags } from '../../src/config/flags.ts';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('renderCheck', () => {
+  it('prints the effective thresholds as a table', () => {
+    const checked = checkFlags({
+      '--eviction-hard': ['memory.available<104857600'],
+      '--eviction-soft': ['memory.available<07.50%'],
+      '--eviction-soft-grace-period': ['memory.available=90s'],
+      '--eviction-minimum-reclaim': ['memory.available=0.5Gi'],
+    });
+    expect(renderCheck(checked)).toBe(
+      [
+        'SIGNAL            KIND  THRESHOLD  GRACE PERIOD  MINIMUM RECLAIM',
+        'memory.available  hard  100Mi      -             512Mi',
+        'memory.available  soft  7.5%       1m30s         512Mi',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('prints the default threshold', () => {
+    expect(renderCheck(checkFlags({}))).toBe(
+      [
+        'SIGNAL            KIND  THRESHOLD  GRACE PERIOD  MINIMUM RECLAIM',
+        'memory.available  hard  100Mi      -             -',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('prints warnings alone when no threshold is left', () => {
+    expect(renderCheck(checkFlags({ '--eviction-hard': [''] }))).toBe(
+      'warning: no eviction threshold is left: nothing will be evicted\n',
+    );
+  });
+});
+
+describe('checkConfigCommand', () => {
+  it('ends with 0 when the flags are valid, warnings or not', async () => {
+    const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    expect(await checkConfigCommand({ '--eviction-hard': [''] })).toBe(0);
+    expect(write).toHaveBeenCalledExactlyOnceWith(
+      'warning: no eviction threshold is left: nothing will be evicted\n',
+    );
+  });
+
+  it('prints nothing and fails with the code of what is wrong', async () => {
+    const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    await expect(checkConfigCommand({ '--poll-interval': ['1'] })).rejects.toMatchObject({
+      code: 'EVICTD_DURATION',
+      exitStatus: 2,
+    });
+    expect(write).not.toHaveBeenCalled();
+  });
+});

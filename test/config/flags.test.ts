@@ -1,0 +1,459 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  checkFlags,
+  type FlagValues,
+  isSwitchedOn,
+  settingsFromFlags,
+  socketPathFromFlags,
+} from '../../src/config/flags.ts';
+import { OPTION_LIST, type OptionName } from '../../src/config/options.ts';
+import { describeError, type ErrorCode, EvictdError } from '../../src/core/errors.ts';
+
+const NANO = 1_000_000_000n;
+
+function refusalOf(values: FlagValues): EvictdError {
+  try {
+    checkFlags(values);
+  } catch (error) {
+    if (error instanceof EvictdError) return error;
+    throw error;
+  }
+  throw new Error(`not refused: ${JSON.stringify(values)}`);
+}
+
+function settingsOf(values: FlagValues) {
+  return checkFlags(values).settings;
+}
+
+function thresholdsOf(values: FlagValues) {
+  return settingsOf(values).policy.thresholds;
+}
+
+function quantity(text: string, units: bigint) {
+  return { kind: 'quantity', nano: units * NANO, text };
+}
+
+describe('settingsFromFlags', () => {
+  it('has the kubelet’s defaults', () => {
+    expect(settingsFromFlags({ '--node-cgroup': ['/node'] })).toEqual({
+      settings: {
+        policy: {
+          thresholds: [
+            {
+              signal: 'memory.available',
+              kind: 'hard',
+              value: quantity('100Mi', 104_857_600n),
+              gracePeriodMs: 0,
+              minimumReclaim: undefined,
+            },
+          ],
+          pressureTransitionPeriodMs: 300_000,
+          maxPodGracePeriodSeconds: 0,
+          hardEvictionGracePeriodSeconds: 0,
+        },
+        kernelMemcgNotification: false,
+        nodeCgroup: '/node',
+        pods: new Map(),
+        pollIntervalMs: 10_000,
+        socket: { path: '/run/evictd/evictd.sock', explicit: false },
+        dryRun: false,
+        logLevel: 'info',
+        scheduling: 'nice',
+      },
+      warnings: [],
+    });
+  });
+
+  it('needs a node, unlike checkFlags', () => {
+    expect(() => settingsFromFlags({})).toThrow(
+      expect.objectContaining({ code: 'EVICTD_USAGE', place: { source: '--node-cgroup' } }),
+    );
+    expect(checkFlags({}).settings.nodeCgroup).toBeUndefined();
+  });
+
+  it('passes warnings on', () => {
+    const values = { '--node-cgroup': ['/node'], '--eviction-hard': [''] };
+    expect(settingsFromFlags(values).warnings).toEqual([
+      'no eviction threshold is left: nothing will be evicted',
+    ]);
+  });
+});
+
+describe('thresholds', () => {
+  it('puts hard before soft, both with the signal’s minimum reclaim', () => {
+    const minimumReclaim = quantity('10Mi', 10n << 20n);
+    expect(
+      thresholdsOf({
+        '--eviction-soft': ['memory.available<1Gi'],
+        '--eviction-soft-grace-period': ['memory.available=1m30s'],
+        '--eviction-hard': ['memory.available<5%'],
+        '--eviction-minimum-reclaim': ['memory.available=10Mi'],
+      }),
+    ).toEqual([
+      {
+        signal: 'memory.available',
+        kind: 'hard',
+        value: { kind: 'percentage', nanoPercent: 5n * NANO, text: '5%' },
+        gracePeriodMs: 0,
+        minimumReclaim,
+      },
+      {
+        signal: 'memory.available',
+        kind: 'soft',
+        value: quantity('1Gi', 1n << 30n),
+        gracePeriodMs: 90_000,
+        minimumReclaim,
+      },
+    ]);
+  });
+
+  it.each([
+    [['memory.available<200Mi']],
+    [[' memory.available < 200Mi ']],
+    [[',memory.available<200Mi,,']],
+    [['', 'memory.available<200Mi']],
+    [['memory.available<200Mi', '']],
+  ])('reads %j', (hard) => {
+    expect(thresholdsOf({ '--eviction-hard': hard })).toMatchObject([
+      { kind: 'hard', value: quantity('200Mi', 200n << 20n) },
+    ]);
+  });
+
+  it.each(['0%', '0.0%', '100%', '100.00%', '-0%'])('%s switches a threshold off', (percentage) => {
+    expect(thresholdsOf({ '--eviction-hard': [`memory.available<${percentage}`] })).toEqual([]);
+  });
+
+  it.each(['0.000000001%', '99.999999999%', '1n', '9223372036854775807'])(
+    '%s leaves a threshold on',
+    (value) => {
+      expect(thresholdsOf({ '--eviction-hard': [`memory.available<${value}`] })).toHaveLength(1);
+    },
+  );
+
+  it.each([
+    ['0', quantity('0', 0n)],
+    ['1', quantity('1', 1n)],
+    ['0%', undefined],
+    ['100%', undefined],
+    ['5%', { kind: 'percentage', nanoPercent: 5n * NANO, text: '5%' }],
+  ])('takes a minimum reclaim of %s', (text, minimumReclaim) => {
+    const values = { '--eviction-minimum-reclaim': [`memory.available=${text}`] };
+    expect(thresholdsOf(values)).toMatchObject([{ minimumReclaim }]);
+  });
+
+  it.each([
+    ['0', 0],
+    ['0s', 0],
+    ['1ns', 0.000001],
+    ['1000h', 3_600_000_000],
+  ])('takes a soft grace period of %s', (text, gracePeriodMs) => {
+    const values = {
+      '--eviction-soft': ['memory.available<1Gi'],
+      '--eviction-soft-grace-period': [`memory.available=${text}`],
+    };
+    expect(thresholdsOf(values)[1]).toMatchObject({ kind: 'soft', gracePeriodMs });
+  });
+
+  const hard = '--eviction-hard';
+  const soft = '--eviction-soft';
+  const grace = '--eviction-soft-grace-period';
+  const reclaim = '--eviction-minimum-reclaim';
+  const key = 'memory.available';
+
+  it.each<[OptionName, string, ErrorCode, string | undefined, string, RegExp]>([
+    [
+      hard,
+      `${key}>100Mi`,
+      'EVICTD_THRESHOLD',
+      undefined,
+      `${key}>100Mi`,
+      /expected SIGNAL<VALUE, not SIGNAL>VALUE/,
+    ],
+    [hard, `${key}=100Mi`, 'EVICTD_THRESHOLD', undefined, `${key}=100Mi`, /not SIGNAL=VALUE/],
+    [hard, `${key}<=100Mi`, 'EVICTD_THRESHOLD', undefined, `${key}<=100Mi`, /not SIGNAL<=VALUE/],
+    [hard, `${key}>=100Mi`, 'EVICTD_THRESHOLD', undefined, `${key}>=100Mi`, /not SIGNAL>=VALUE/],
+    [hard, key, 'EVICTD_THRESHOLD', undefined, key, /expected SIGNAL<VALUE$/],
+    [hard, ' ', 'EVICTD_THRESHOLD', undefined, ' ', /expected SIGNAL<VALUE$/],
+    [hard, `${key}<1Mi, `, 'EVICTD_THRESHOLD', undefined, ' ', /expected SIGNAL<VALUE$/],
+    [hard, `${key}<0`, 'EVICTD_THRESHOLD', key, '0', /above zero/],
+    [hard, `${key}<-1`, 'EVICTD_THRESHOLD', key, '-1', /above zero/],
+    [hard, `${key}<`, 'EVICTD_QUANTITY', key, '', /empty/],
+    [hard, `${key}<5 Gi`, 'EVICTD_QUANTITY', key, '5 Gi', /not a quantity/],
+    [hard, `${key}<<5Gi`, 'EVICTD_QUANTITY', key, '<5Gi', /not a quantity/],
+    [hard, `${key}<1m30s`, 'EVICTD_QUANTITY', key, '1m30s', /not a quantity/],
+    [hard, `${key}<2E6024865272343`, 'EVICTD_QUANTITY', key, '2E6024865272343', /exponent/],
+    [hard, `${key}<5%%`, 'EVICTD_PERCENTAGE', key, '5%%', /one %/],
+    [hard, `${key}<-5%`, 'EVICTD_PERCENTAGE', key, '-5%', /below 0%/],
+    [hard, `${key}<101%`, 'EVICTD_PERCENTAGE', key, '101%', /above 100%/],
+    [hard, `${key}<NaN%`, 'EVICTD_PERCENTAGE', key, 'NaN%', /decimal number/],
+    [hard, `${key}<1e1%`, 'EVICTD_PERCENTAGE', key, '1e1%', /decimal number/],
+    [hard, `${key}<1Gi,${key}<2Gi`, 'EVICTD_THRESHOLD', key, '2Gi', /named twice/],
+    [hard, `${key}<1Gi,${key}<1Gi`, 'EVICTD_THRESHOLD', key, '1Gi', /named twice/],
+    [
+      hard,
+      'memry.available<1Gi',
+      'EVICTD_SIGNAL',
+      'memry.available',
+      '1Gi',
+      /did you mean memory.available\?\); known signals: memory.available/,
+    ],
+    [
+      hard,
+      'Memory.available<1Gi',
+      'EVICTD_SIGNAL',
+      'Memory.available',
+      '1Gi',
+      /did you mean memory.available/,
+    ],
+    [
+      hard,
+      'bogus<1Gi',
+      'EVICTD_SIGNAL',
+      'bogus',
+      '1Gi',
+      /^unknown signal; known signals: memory.available$/,
+    ],
+    [hard, '<1Gi', 'EVICTD_SIGNAL', '', '1Gi', /unknown signal/],
+    [hard, 'constructor<1Gi', 'EVICTD_SIGNAL', 'constructor', '1Gi', /unknown signal/],
+    [soft, `${key}<1Gi`, 'EVICTD_THRESHOLD', key, '1Gi', /needs its grace period/],
+    [soft, `${key}>1Gi`, 'EVICTD_THRESHOLD', undefined, `${key}>1Gi`, /not SIGNAL>VALUE/],
+    [soft, `${key}<0`, 'EVICTD_THRESHOLD', key, '0', /above zero/],
+    [
+      grace,
+      `${key}<30s`,
+      'EVICTD_THRESHOLD',
+      undefined,
+      `${key}<30s`,
+      /expected SIGNAL=VALUE, not SIGNAL<VALUE/,
+    ],
+    [grace, `${key}==30s`, 'EVICTD_THRESHOLD', undefined, `${key}==30s`, /not SIGNAL==VALUE/],
+    [grace, `${key}=30`, 'EVICTD_DURATION', key, '30', /lacks its unit/],
+    [grace, `${key}=-1ns`, 'EVICTD_DURATION', key, '-1ns', /shorter than 0s/],
+    [grace, `${key}=`, 'EVICTD_DURATION', key, '', /not a duration/],
+    [grace, `${key}=1s,${key}=2s`, 'EVICTD_THRESHOLD', key, '2s', /named twice/],
+    [grace, 'memory=30s', 'EVICTD_SIGNAL', 'memory', '30s', /unknown signal/],
+    [reclaim, `${key}=-1`, 'EVICTD_THRESHOLD', key, '-1', /negative/],
+    [reclaim, `${key}=-1%`, 'EVICTD_PERCENTAGE', key, '-1%', /below 0%/],
+    [reclaim, `${key}=5gi`, 'EVICTD_QUANTITY', key, '5gi', /not a quantity/],
+    [reclaim, `${key}<5Gi`, 'EVICTD_THRESHOLD', undefined, `${key}<5Gi`, /expected SIGNAL=VALUE/],
+  ])('%s refuses %j', (flag, text, code, placeKey, value, message) => {
+    const error = refusalOf({ [flag]: [text] });
+    expect(error).toMatchObject({ code, exitStatus: 2 });
+    expect(error.place).toEqual(
+      placeKey === undefined ? { source: flag, value } : { source: flag, key: placeKey, value },
+    );
+    expect(error.message).toMatch(message);
+  });
+
+  it('refuses a signal named twice in two uses of a flag', () => {
+    const values = { '--eviction-hard': ['memory.available<1Gi', 'memory.available<2Gi'] };
+    expect(refusalOf(values)).toMatchObject({ code: 'EVICTD_THRESHOLD', place: { value: '2Gi' } });
+  });
+
+  it('says place, value and reason in one line', () => {
+    expect(
+      describeError(refusalOf({ '--eviction-hard': ['memory.available<5\u001b[31mGi'] })),
+    ).toBe(
+      '--eviction-hard: memory.available "5\\u001b[31mGi": not a quantity such as 100Mi, 1.5Gi, 129e6 or 104857600',
+    );
+  });
+});
+
+describe('warnings', () => {
+  const used = {
+    '--eviction-soft': ['memory.available<1Gi'],
+    '--eviction-soft-grace-period': ['memory.available=30s'],
+    '--eviction-minimum-reclaim': ['memory.available=10Mi'],
+  };
+
+  it('gives none where everything is used', () => {
+    expect(checkFlags(used).warnings).toEqual([]);
+  });
+
+  it.each<[string, FlagValues, readonly string[]]>([
+    [
+      'a soft threshold with grace 0s (C07)',
+      { ...used, '--eviction-soft-grace-period': ['memory.available=0s'] },
+      [
+        '--eviction-soft-grace-period: memory.available "0s": with a grace period of 0 the soft threshold acts like a hard one',
+      ],
+    ],
+    [
+      'a grace period without soft threshold',
+      { '--eviction-soft-grace-period': ['memory.available=30s'] },
+      [
+        '--eviction-soft-grace-period: memory.available "30s": not used: the signal has no soft threshold',
+      ],
+    ],
+    [
+      'a grace period of a soft threshold that is off',
+      { ...used, '--eviction-soft': ['memory.available<0%'] },
+      [
+        '--eviction-soft-grace-period: memory.available "30s": not used: the signal has no soft threshold',
+      ],
+    ],
+    [
+      'a minimum reclaim without threshold',
+      { '--eviction-hard': [''], '--eviction-minimum-reclaim': ['memory.available=10Mi'] },
+      [
+        '--eviction-minimum-reclaim: memory.available "10Mi": not used: the signal has no threshold',
+        'no eviction threshold is left: nothing will be evicted',
+      ],
+    ],
+    [
+      'no threshold',
+      { '--eviction-hard': [''] },
+      ['no eviction threshold is left: nothing will be evicted'],
+    ],
+    [
+      'only a threshold that is off',
+      { '--eviction-hard': ['memory.available<0%'] },
+      ['no eviction threshold is left: nothing will be evicted'],
+    ],
+    [
+      'a threshold of 100 %, which may be meant as always met',
+      { ...used, '--eviction-hard': ['memory.available<100.0%'] },
+      ['--eviction-hard: memory.available "100.0%": 100% means off, as 0% does'],
+    ],
+  ])('%s', (_, values, warnings) => {
+    expect(checkFlags(values).warnings).toEqual(warnings);
+  });
+
+  it('takes a soft threshold that is off without grace period', () => {
+    expect(thresholdsOf({ '--eviction-soft': ['memory.available<100%'] })).toHaveLength(1);
+  });
+});
+
+describe('single values', () => {
+  it.each<[OptionName, string, object]>([
+    ['--eviction-max-pod-grace-period', '60', { policy: { maxPodGracePeriodSeconds: 60 } }],
+    ['--eviction-max-pod-grace-period', '-1', { policy: { maxPodGracePeriodSeconds: -1 } }],
+    ['--eviction-max-pod-grace-period', '-0', { policy: { maxPodGracePeriodSeconds: 0 } }],
+    [
+      '--eviction-max-pod-grace-period',
+      '2147483647',
+      { policy: { maxPodGracePeriodSeconds: 2_147_483_647 } },
+    ],
+    [
+      '--eviction-max-pod-grace-period',
+      '-2147483648',
+      { policy: { maxPodGracePeriodSeconds: -2_147_483_648 } },
+    ],
+    [
+      '--hard-eviction-grace-period-seconds',
+      '0',
+      { policy: { hardEvictionGracePeriodSeconds: 0 } },
+    ],
+    [
+      '--hard-eviction-grace-period-seconds',
+      '+5',
+      { policy: { hardEvictionGracePeriodSeconds: 5 } },
+    ],
+    ['--eviction-pressure-transition-period', '0s', { policy: { pressureTransitionPeriodMs: 0 } }],
+    [
+      '--eviction-pressure-transition-period',
+      '1000h',
+      { policy: { pressureTransitionPeriodMs: 3_600_000_000 } },
+    ],
+    ['--poll-interval', '50ms', { pollIntervalMs: 50 }],
+    ['--poll-interval', '1h', { pollIntervalMs: 3_600_000 }],
+    ['--kernel-memcg-notification', 'true', { kernelMemcgNotification: true }],
+    ['--kernel-memcg-notification', 'false', { kernelMemcgNotification: false }],
+    ['--dry-run', 'true', { dryRun: true }],
+    ['--log-level', 'trace', { logLevel: 'trace' }],
+    ['--log-level', 'silent', { logLevel: 'silent' }],
+    ['--scheduling', 'normal', { scheduling: 'normal' }],
+    ['--node-cgroup', 'pods/node', { nodeCgroup: 'pods/node' }],
+    ['--socket', '/s', { socket: { path: '/s', explicit: true } }],
+    ['--socket', '/run/evictd/evictd.sock', { socket: { explicit: true } }],
+    ['--socket', 'none', { socket: undefined }],
+    ['--socket', `/${'a'.repeat(106)}`, { socket: { path: `/${'a'.repeat(106)}` } }],
+  ])('%s takes %s', (flag, text, expected) => {
+    expect(settingsOf({ [flag]: [text] })).toMatchObject(expected);
+  });
+
+  it.each<[OptionName, string, ErrorCode]>([
+    ['--eviction-max-pod-grace-period', '', 'EVICTD_INTEGER'],
+    ['--eviction-max-pod-grace-period', '1.5', 'EVICTD_INTEGER'],
+    ['--eviction-max-pod-grace-period', '60s', 'EVICTD_INTEGER'],
+    ['--eviction-max-pod-grace-period', '1e3', 'EVICTD_INTEGER'],
+    ['--eviction-max-pod-grace-period', '0x10', 'EVICTD_INTEGER'],
+    ['--eviction-max-pod-grace-period', ' 60', 'EVICTD_INTEGER'],
+    ['--eviction-max-pod-grace-period', '2147483648', 'EVICTD_INTEGER'],
+    ['--eviction-max-pod-grace-period', '-2147483649', 'EVICTD_INTEGER'],
+    ['--eviction-max-pod-grace-period', '0'.repeat(33), 'EVICTD_INTEGER'],
+    ['--hard-eviction-grace-period-seconds', '-1', 'EVICTD_INTEGER'],
+    ['--hard-eviction-grace-period-seconds', '2147483648', 'EVICTD_INTEGER'],
+    ['--eviction-pressure-transition-period', '-1ns', 'EVICTD_DURATION'],
+    ['--eviction-pressure-transition-period', '300', 'EVICTD_DURATION'],
+    ['--eviction-pressure-transition-period', '3000000h', 'EVICTD_DURATION'],
+    ['--poll-interval', '49.999999ms', 'EVICTD_DURATION'],
+    ['--poll-interval', '0', 'EVICTD_DURATION'],
+    ['--poll-interval', '1h0.000001ms', 'EVICTD_DURATION'],
+    ['--poll-interval', 'fast', 'EVICTD_DURATION'],
+    ['--kernel-memcg-notification', 'yes', 'EVICTD_CHOICE'],
+    ['--kernel-memcg-notification', '', 'EVICTD_CHOICE'],
+    ['--dry-run', 'True', 'EVICTD_CHOICE'],
+    ['--log-level', 'INFO', 'EVICTD_CHOICE'],
+    ['--log-level', 'verbose', 'EVICTD_CHOICE'],
+    ['--scheduling', 'realtime', 'EVICTD_CHOICE'],
+    ['--node-cgroup', '', 'EVICTD_NODE_CGROUP'],
+    ['--node-cgroup', 'a\0b', 'EVICTD_NODE_CGROUP'],
+    ['--socket', '', 'EVICTD_SOCKET_PATH'],
+    ['--socket', 'evictd.sock', 'EVICTD_SOCKET_PATH'],
+    ['--socket', 'None', 'EVICTD_SOCKET_PATH'],
+    ['--socket', '/run/', 'EVICTD_SOCKET_PATH'],
+    ['--socket', '/a\0b', 'EVICTD_SOCKET_PATH'],
+    ['--socket', `/${'a'.repeat(107)}`, 'EVICTD_SOCKET_PATH'],
+    ['--socket', `/${'ä'.repeat(54)}`, 'EVICTD_SOCKET_PATH'],
+  ])('%s refuses %j', (flag, text, code) => {
+    expect(refusalOf({ [flag]: [text] })).toMatchObject({
+      code,
+      exitStatus: 2,
+      place: { source: flag, value: text },
+    });
+  });
+
+  it('lets the last one count, but checks all', () => {
+    expect(settingsOf({ '--poll-interval': ['1s', '2s'] })).toMatchObject({
+      pollIntervalMs: 2_000,
+    });
+    expect(refusalOf({ '--poll-interval': ['1', '2s'] })).toMatchObject({ place: { value: '1' } });
+  });
+});
+
+describe('isSwitchedOn and socketPathFromFlags', () => {
+  it('reads switches of other commands', () => {
+    expect(isSwitchedOn({}, '--json')).toBe(false);
+    expect(isSwitchedOn({ '--json': ['true'] }, '--json')).toBe(true);
+    expect(isSwitchedOn({ '--plain': ['true', 'false'] }, '--plain')).toBe(false);
+  });
+
+  it('needs a socket', () => {
+    expect(socketPathFromFlags({})).toBe('/run/evictd/evictd.sock');
+    expect(socketPathFromFlags({ '--socket': ['/s'] })).toBe('/s');
+    expect(() => socketPathFromFlags({ '--socket': ['none'] })).toThrow(
+      expect.objectContaining({ code: 'EVICTD_SOCKET_PATH' }),
+    );
+  });
+});
+
+it('throws nothing but coded errors with their flag', () => {
+  const name = fc.constantFrom(...OPTION_LIST.map((option) => option.name));
+  const text = fc.oneof(
+    fc.string(),
+    fc.stringMatching(/^(memory\.available|pod|)[<=>][0-9.]{0,4}(Mi|%|s|)(,.{0,9})?$/),
+  );
+  fc.assert(
+    fc.property(fc.dictionary(name, fc.array(text, { maxLength: 2 }), { maxKeys: 3 }), (values) => {
+      try {
+        checkFlags(values);
+      } catch (error) {
+        expect(error).toBeInstanceOf(EvictdError);
+        expect(error).toMatchObject({ exitStatus: 2 });
+        expect(values).toHaveProperty(String((error as EvictdError).place.source));
+      }
+    }),
+  );
+});

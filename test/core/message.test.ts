@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { evictionMessage } from '../../src/core/message.ts';
+import { cause, MI, observation, pod } from '../support/builders.ts';
+
+describe('evictionMessage', () => {
+  const low = cause({ level: 100 * MI, observation: observation(50 * MI) });
+  const node = 'The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi.';
+
+  it('is the kubelet’s, with the figures of node and pod', () => {
+    const leak = pod('leak', { workingSetBytes: 300 * MI, memoryRequestNano: 10n ** 9n * 64n });
+    expect(evictionMessage(low, leak)).toBe(`${node} The pod was using 300Mi, request is 64.`);
+  });
+
+  it('says so when the usage is unknown', () => {
+    expect(evictionMessage(low, pod('quiet', { workingSetBytes: undefined }))).toBe(
+      `${node} The pod was using an unknown amount, request is 0.`,
+    );
+  });
+
+  it('leaves the pod out where it is not about one', () => {
+    expect(evictionMessage(low, undefined)).toBe(node);
+  });
+
+  it('gives bytes that are no multiple exactly', () => {
+    const odd = cause({ level: 100 * MI + 1, observation: observation(1) });
+    expect(evictionMessage(odd, undefined)).toContain(
+      'Threshold quantity: 104857601, available: 1.',
+    );
+  });
+
+  it('does not repeat the name of the pod: it is text from outside', () => {
+    expect(evictionMessage(low, pod('leak\u001b[2J'))).not.toContain('leak');
+  });
+});

@@ -1,0 +1,220 @@
+import type { Logger } from 'pino';
+import { describe, expect, it } from 'vitest';
+import type { Turn } from '../../src/core/pipeline.ts';
+import type { Policy } from '../../src/core/policy.ts';
+import { INITIAL_STATE, type Sample, step } from '../../src/core/step.ts';
+import type { NotificationPath } from '../../src/ports/notification.ts';
+import { reportOutcome, reportPath, reportTurn } from '../../src/surfaces/report.ts';
+import { MI, outcome, pod, policy, sample, softThreshold, threshold } from '../support/builders.ts';
+
+type Line = readonly [level: string, text: string, fields: Record<string, unknown>];
+
+/** A logger that keeps its lines. */
+function fakeLogger(isDebug = false) {
+  const lines: Line[] = [];
+  const at = (level: string) => (fields: Record<string, unknown>, text: string) => {
+    if (level !== 'debug' || isDebug) lines.push([level, text, fields]);
+  };
+  const logger = {
+    isLevelEnabled: (level: string) => isDebug || level !== 'debug',
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+  } as unknown as Logger;
+  return { logger, lines, texts: () => lines.map(([level, text]) => `${level}: ${text}`) };
+}
+
+const BY = policy({ pressureTransitionPeriodMs: 1000 });
+const PODS = { pods: [pod('web', { priority: 9 }), pod('leak')] };
+
+/** The lines of each of the samples, reported one after the other. */
+function linesOf(by: Policy, ...samples: readonly Sample[]): readonly (readonly Line[])[] {
+  let before: Turn | undefined;
+  return samples.map((one) => {
+    const { logger, lines } = fakeLogger();
+    const turn: Turn = {
+      ...step(by, before?.state ?? INITIAL_STATE, one),
+      reason: 'wakeup',
+      sample: one,
+      podsDueAtMs: 0,
+      lookAgainAtMs: 0,
+    };
+    reportTurn(logger, before, turn);
+    before = turn;
+    return lines;
+  });
+}
+
+const texts = (lines: readonly (readonly Line[])[]) =>
+  lines.map((some) => some.map(([level, text]) => `${level}: ${text}`));
+
+describe('reportTurn', () => {
+  it('has one line for each change, and none for nothing', () => {
+    const lines = linesOf(
+      BY,
+      sample(0, 500 * MI, PODS),
+      sample(1, 400 * MI, PODS),
+      sample(2, 50 * MI, PODS),
+      sample(3, 40 * MI, PODS),
+      sample(4, 500 * MI, { outcome: outcome('leak') }),
+      sample(5, 500 * MI),
+      sample(1003, 500 * MI),
+      sample(1004, 500 * MI),
+    );
+    expect(texts(lines)).toStrictEqual([
+      [],
+      [],
+      ['warn: threshold met', 'warn: node condition set', 'warn: evicting'],
+      [],
+      ['info: threshold no longer met'],
+      [],
+      ['info: node condition cleared'],
+      [],
+    ]);
+  });
+
+  it('gives numbers and the reason', () => {
+    const [[met, , evicting] = []] = linesOf(BY, sample(2, 50 * MI, PODS));
+    expect(met?.[2]).toStrictEqual({
+      signal: 'memory.available',
+      kind: 'hard',
+      thresholdLevel: 100 * MI,
+      available: 50 * MI,
+      capacity: 1024 * MI,
+      gracePeriodMs: 0,
+    });
+    expect(evicting?.[2]).toMatchObject({
+      pod: 'leak',
+      signal: 'memory.available',
+      kind: 'hard',
+      thresholdLevel: 100 * MI,
+      available: 50 * MI,
+      reclaiming: false,
+      gracePeriodMs: 0,
+      priority: 0,
+      qosClass: 'BestEffort',
+      workingSetBytes: 100 * MI,
+      wakeup: 'wakeup',
+      reason: expect.stringContaining('The node was low on resource: memory.'),
+    });
+  });
+
+  it('says once that nobody may be evicted, and again after the pressure was gone', () => {
+    const none = { pods: [pod('web', { protectedBecause: 'reason' })] };
+    const lines = linesOf(
+      policy({ pressureTransitionPeriodMs: 9_999_999 }),
+      sample(0, 50 * MI, none),
+      sample(1, 50 * MI, none),
+      sample(2, 500 * MI, none),
+      sample(3, 50 * MI, none),
+    );
+    const said = texts(lines).map((some) => some.filter((text) => text.includes('no pod')).length);
+    expect(said).toStrictEqual([1, 0, 0, 1]);
+  });
+
+  it('says that a grace is cut', () => {
+    const by = policy({ thresholds: [threshold(), softThreshold({ gracePeriodMs: 10 })] });
+    const lines = linesOf(
+      by,
+      sample(0, 150 * MI, PODS),
+      sample(10, 150 * MI, PODS),
+      sample(11, 50 * MI),
+      sample(12, 50 * MI),
+    );
+    expect(texts(lines).slice(2)).toStrictEqual([
+      [
+        'warn: threshold met',
+        'warn: hard threshold crossed: the grace of the running eviction is cut',
+      ],
+      [],
+    ]);
+  });
+
+  it('has observations and passes over the pods at debug', () => {
+    const { logger, texts: said, lines } = fakeLogger(true);
+    const one = sample(0, 500 * MI, PODS);
+    const turn: Turn = {
+      ...step(BY, INITIAL_STATE, one),
+      reason: 'due',
+      sample: one,
+      podsDueAtMs: 0,
+      lookAgainAtMs: 0,
+    };
+    reportTurn(logger, undefined, turn);
+    expect(said()).toStrictEqual(['debug: sample', 'debug: pods read']);
+    expect(lines[1]?.[2]).toMatchObject({ pods: 2, reason: 'due' });
+  });
+});
+
+describe('reportOutcome', () => {
+  it.each([
+    ['warn: evicted', outcome('leak', { kind: 'evicted', chargedBytes: 4096 })],
+    ['info: eviction not carried out', outcome('leak', { kind: 'refused', reason: 'podGone' })],
+    ['info: dry run: would have evicted', outcome('leak', { kind: 'refused', reason: 'dryRun' })],
+    ['error: eviction timed out', outcome('leak', { kind: 'timedOut', reason: 'stillDying' })],
+    ['error: eviction failed', outcome('leak', { kind: 'failed', error: 'EPERM' })],
+  ])('%s', (expected, ended) => {
+    const { logger, texts: said } = fakeLogger();
+    reportOutcome(logger, ended);
+    expect(said()).toStrictEqual([expected]);
+  });
+
+  it('gives what stays charged, and the time of each stage after the decision', () => {
+    const { logger, lines } = fakeLogger();
+    reportOutcome(
+      logger,
+      outcome(
+        'leak',
+        { kind: 'evicted', chargedBytes: 4096 },
+        {
+          processes: 2,
+          timing: {
+            decidedAtMs: 1000,
+            firstSignalAtMs: 1000.1239,
+            emptyAtMs: 1002,
+            endedAtMs: 1022,
+          },
+        },
+      ),
+    );
+    expect(lines[0]?.[2]).toStrictEqual({
+      pod: 'leak',
+      processes: 2,
+      chargedBytes: 4096,
+      firstSignalMs: 0.124,
+      killedMs: null,
+      emptyMs: 2,
+      endedMs: 22,
+    });
+  });
+});
+
+describe('reportPath', () => {
+  const path = (fields: Partial<NotificationPath>): NotificationPath => ({
+    threshold: 'hard:memory.available',
+    arming: { kind: 'armed', levels: [1], late: false },
+    degraded: undefined,
+    ...fields,
+  });
+  const refused = path({ arming: undefined, degraded: 'ENOSPC' });
+  const always = path({ arming: { kind: 'alwaysMet' } });
+
+  it.each([
+    ['armed at first', undefined, path({}), []],
+    ['armed anew', path({}), path({}), []],
+    ['refused', undefined, refused, ['warn: kernel notification failed: polling takes over']],
+    ['refused again for the same reason', refused, refused, []],
+    [
+      'always met',
+      undefined,
+      always,
+      ['warn: no level of usage tells the crossing of this threshold'],
+    ],
+    ['still always met', always, always, []],
+  ])('%s', (_, before, now, expected) => {
+    const { logger, texts: said } = fakeLogger();
+    reportPath(logger, before, now);
+    expect(said()).toStrictEqual(expected);
+  });
+});

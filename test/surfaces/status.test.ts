@@ -1,0 +1,381 @@
+import { describe, expect, it } from 'vitest';
+import type { Turn } from '../../src/core/pipeline.ts';
+import { INITIAL_STATE, type Sample, step } from '../../src/core/step.ts';
+import type { MemoryReading } from '../../src/ports/readings.ts';
+import {
+  EMPTY_MODEL,
+  type Model,
+  type ModelEvent,
+  outcomeReason,
+  REMEMBERED_EVICTIONS,
+  STATUS_VERSION,
+  type StatusContext,
+  statusDocument,
+  updateModel,
+} from '../../src/surfaces/status.ts';
+import {
+  GI,
+  MI,
+  outcome,
+  pod,
+  policy,
+  sample,
+  softThreshold,
+  threshold,
+  value,
+} from '../support/builders.ts';
+
+const BY = policy({
+  thresholds: [threshold({ minimumReclaim: value('50Mi') }), softThreshold()],
+});
+
+const context = (overrides: Partial<StatusContext> = {}): StatusContext => ({
+  version: '0.1.0',
+  pid: 4711,
+  policy: BY,
+  nodeCgroup: '/sys/fs/cgroup/memory/node',
+  dryRun: false,
+  kernelMemcgNotification: true,
+  startedAtMs: 1000,
+  nowMs: 11_000,
+  wallMs: Date.UTC(2026, 0, 1, 12, 0, 11),
+  droppedLogLines: 0,
+  ...overrides,
+});
+
+const READING: MemoryReading = {
+  atMs: 10_000,
+  usageBytes: 900 * MI,
+  inactiveFileBytes: 100 * MI,
+  workingSetBytes: 800 * MI,
+  capacityBytes: GI,
+  cgroupId: '1',
+};
+
+function turnOf(one: Sample, before?: Turn): Turn {
+  return {
+    ...step(BY, before?.state ?? INITIAL_STATE, one),
+    reason: 'wakeup',
+    sample: one,
+    podsDueAtMs: one.nowMs + 10_000,
+    lookAgainAtMs: one.nowMs + 50,
+  };
+}
+
+const modelOf = (...events: readonly ModelEvent[]): Model =>
+  events.reduce(updateModel, EMPTY_MODEL);
+const seen = (turn: Turn): ModelEvent => ({ kind: 'turn', turn, reading: READING });
+
+/** Keys and the types of their values, at every depth. */
+function shapeOf(one: unknown): unknown {
+  if (Array.isArray(one)) return one.slice(0, 1).map(shapeOf);
+  if (one === null || typeof one !== 'object') return one === null ? 'null' : typeof one;
+  return Object.fromEntries(Object.entries(one).map(([key, inner]) => [key, shapeOf(inner)]));
+}
+
+const LEAK = pod('leak', { workingSetBytes: 700 * MI, atMs: 10_500 });
+const WEB = pod('web', { priority: 9, workingSetBytes: undefined, gracePeriodSeconds: 5 });
+const EVICTING = turnOf(sample(10_000, 50 * MI, { pods: [WEB, LEAK] }));
+const EVICTED = outcome(
+  'leak',
+  { kind: 'evicted', chargedBytes: 4096 },
+  {
+    processes: 3,
+    timing: {
+      decidedAtMs: 10_000,
+      firstSignalAtMs: 10_000.1234,
+      killedAtMs: 10_000.5,
+      emptyAtMs: 10_020,
+      endedAtMs: 10_040.75,
+    },
+  },
+);
+const FULL = modelOf(
+  seen(EVICTING),
+  { kind: 'wakeup' },
+  { kind: 'outcome', outcome: EVICTED },
+  {
+    kind: 'path',
+    path: {
+      threshold: 'hard:memory.available',
+      arming: { kind: 'armed', levels: [924 * MI, 925 * MI], late: false },
+      degraded: undefined,
+    },
+  },
+  { kind: 'degraded', part: 'reap', reason: 'ENOSYS' },
+);
+
+describe('statusDocument', () => {
+  it('has the shape that its version stands for', () => {
+    expect(shapeOf(statusDocument(FULL, context()))).toStrictEqual({
+      apiVersion: 'string',
+      kind: 'string',
+      evictd: {
+        version: 'string',
+        pid: 'number',
+        startedAt: 'string',
+        uptimeMs: 'number',
+        dryRun: 'boolean',
+        kernelMemcgNotification: 'boolean',
+      },
+      node: {
+        cgroup: 'string',
+        usageBytes: 'number',
+        inactiveFileBytes: 'number',
+        workingSetBytes: 'number',
+      },
+      signals: [
+        {
+          signal: 'string',
+          unit: 'string',
+          capacity: 'number',
+          available: 'number',
+          readAt: 'string',
+          ageMs: 'number',
+        },
+      ],
+      thresholds: [
+        {
+          signal: 'string',
+          kind: 'string',
+          value: 'string',
+          level: 'number',
+          minimumReclaim: 'string',
+          minimumReclaimLevel: 'number',
+          gracePeriodMs: 'number',
+          met: 'boolean',
+          due: 'boolean',
+          graceRemainingMs: 'number',
+          notification: { path: 'string', levels: ['number'], detail: 'string' },
+        },
+      ],
+      conditions: [{ type: 'string', status: 'boolean', lastObservedAgeMs: 'number' }],
+      pods: [
+        {
+          rank: 'number',
+          name: 'string',
+          priority: 'number',
+          qosClass: 'string',
+          workingSetBytes: 'number',
+          requestBytes: 'number',
+          gracePeriodSeconds: 'null',
+          protected: 'null',
+          passedOver: 'boolean',
+          ageMs: 'number',
+        },
+      ],
+      evicting: { pod: 'string', hard: 'boolean' },
+      evictions: [
+        {
+          pod: 'string',
+          decidedAt: 'string',
+          hard: 'boolean',
+          gracePeriodMs: 'number',
+          message: 'string',
+          outcome: 'string',
+          reason: 'null',
+          processes: 'number',
+          chargedBytes: 'number',
+          timing: {
+            firstSignalMs: 'number',
+            killedMs: 'number',
+            emptyMs: 'number',
+            endedMs: 'number',
+          },
+        },
+      ],
+      degraded: [{ part: 'string', reason: 'string' }],
+      counters: { samples: 'number', kernelWakeups: 'number', droppedLogLines: 'number' },
+    });
+    expect(STATUS_VERSION).toBe('evictd.dev/v1alpha1');
+  });
+
+  it('tells numbers, ages and times', () => {
+    const document = statusDocument(FULL, context());
+    expect(document.evictd).toMatchObject({
+      startedAt: '2026-01-01T12:00:01.000Z',
+      uptimeMs: 10_000,
+    });
+    expect(document.signals).toStrictEqual([
+      {
+        signal: 'memory.available',
+        unit: 'bytes',
+        capacity: GI,
+        available: 50 * MI,
+        readAt: '2026-01-01T12:00:10.000Z',
+        ageMs: 1000,
+      },
+    ]);
+    expect(document.conditions).toStrictEqual([
+      { type: 'MemoryPressure', status: true, lastObservedAgeMs: 1000 },
+    ]);
+    expect(document.evicting).toStrictEqual({ pod: 'leak', hard: true });
+    expect(document.evictions[0]).toMatchObject({
+      outcome: 'evicted',
+      chargedBytes: 4096,
+      timing: { firstSignalMs: 0.123, killedMs: 0.5, emptyMs: 20, endedMs: 40.75 },
+    });
+    expect(document.counters).toStrictEqual({ samples: 1, kernelWakeups: 1, droppedLogLines: 0 });
+  });
+
+  it('lists thresholds with their level, grace and minimum reclaim', () => {
+    const [hard, soft] = statusDocument(FULL, context()).thresholds;
+    expect(hard).toMatchObject({
+      kind: 'hard',
+      level: 100 * MI,
+      minimumReclaim: '50Mi',
+      minimumReclaimLevel: 50 * MI,
+      met: true,
+      due: true,
+      graceRemainingMs: 0,
+    });
+    expect(soft).toMatchObject({ met: true, due: false, graceRemainingMs: 29_000 });
+  });
+
+  it('lists all pods in rank order, unknown usage as null', () => {
+    expect(statusDocument(FULL, context()).pods).toMatchObject([
+      { rank: 1, name: 'leak', workingSetBytes: 700 * MI, requestBytes: 0, ageMs: 500 },
+      { rank: 2, name: 'web', workingSetBytes: null, gracePeriodSeconds: 5, ageMs: 11_000 },
+    ]);
+  });
+
+  it('marks a pod that is passed over', () => {
+    const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });
+    const after = turnOf(sample(10_100, 500 * MI, { outcome: failed }), EVICTING);
+    const { pods, evictions } = statusDocument(
+      modelOf(seen(EVICTING), { kind: 'outcome', outcome: failed }, seen(after)),
+      context(),
+    );
+    expect(pods.map(({ name, passedOver }) => [name, passedOver])).toStrictEqual([
+      ['leak', true],
+      ['web', false],
+    ]);
+    expect(evictions).toMatchObject([{ outcome: 'failed', reason: 'EPERM', chargedBytes: null }]);
+  });
+
+  it('before anything was read has nulls, no numbers', () => {
+    const document = statusDocument(EMPTY_MODEL, context());
+    expect(document.node).toMatchObject({ usageBytes: null, workingSetBytes: null });
+    expect(document).toMatchObject({ signals: [], pods: [], evictions: [], evicting: null });
+    expect(document.thresholds[0]).toMatchObject({
+      level: null,
+      minimumReclaimLevel: null,
+      met: false,
+      due: false,
+      graceRemainingMs: null,
+    });
+    expect(document.conditions).toStrictEqual([
+      { type: 'MemoryPressure', status: false, lastObservedAgeMs: null },
+    ]);
+  });
+
+  it('survives JSON as it is: whole bytes are numbers', () => {
+    const document = statusDocument(FULL, context());
+    expect(JSON.parse(JSON.stringify(document))).toStrictEqual(document);
+    expect(Number.isSafeInteger(document.pods[0]?.requestBytes)).toBe(true);
+  });
+
+  it.each([
+    ['off', undefined, 'polling', 'kernel notification is off (--kernel-memcg-notification)'],
+    ['not armed yet', undefined, 'polling', 'nothing is armed yet'],
+    ['refused', { arming: undefined, degraded: 'ENOSPC' }, 'polling', 'ENOSPC'],
+    ['always met', { arming: { kind: 'alwaysMet' as const } }, 'polling', 'always met'],
+    [
+      'armed',
+      { arming: { kind: 'armed' as const, levels: [1] as const, late: false } },
+      'memcg-threshold',
+      '',
+    ],
+    [
+      'late',
+      { arming: { kind: 'armed' as const, levels: [1] as const, late: true } },
+      'memcg-threshold',
+      'no event',
+    ],
+    [
+      'followed',
+      { arming: { kind: 'followed' as const, levels: [1] as const, closeAboveBytes: 7 } },
+      'memcg-pressure',
+      'above 7 bytes',
+    ],
+    [
+      'armed in part',
+      { arming: { kind: 'armed' as const, levels: [1] as const, late: false }, degraded: 'EINVAL' },
+      'memcg-threshold',
+      'EINVAL',
+    ],
+  ])('names the live path of a threshold: %s', (name, path, expected, detail) => {
+    const model =
+      path === undefined
+        ? EMPTY_MODEL
+        : modelOf({
+            kind: 'path',
+            path: { threshold: 'hard:memory.available', degraded: undefined, ...path },
+          });
+    const { thresholds } = statusDocument(
+      model,
+      context({ kernelMemcgNotification: name !== 'off' }),
+    );
+    expect(thresholds[0]?.notification.path).toBe(expected);
+    expect(thresholds[0]?.notification.detail).toContain(detail);
+  });
+});
+
+describe('updateModel', () => {
+  it('keeps the last pods where a turn read none', () => {
+    const model = modelOf(seen(EVICTING), seen(turnOf(sample(10_001, 50 * MI), EVICTING)));
+    expect(model.pods).toStrictEqual([WEB, LEAK]);
+    expect(model.turns).toBe(2);
+  });
+
+  it('gives an outcome to the last open record of its pod, and ignores a stray one', () => {
+    const stray = modelOf({ kind: 'outcome', outcome: EVICTED });
+    expect(stray.evictions).toStrictEqual([]);
+    const twice = modelOf(seen(EVICTING), { kind: 'outcome', outcome: EVICTED }, seen(EVICTING), {
+      kind: 'outcome',
+      outcome: outcome('web'),
+    });
+    expect(twice.evictions.map((record) => record.outcome)).toStrictEqual([EVICTED, undefined]);
+  });
+
+  it('remembers a limited number of evictions, the latest', () => {
+    const events = Array.from({ length: REMEMBERED_EVICTIONS + 1 }, (_, at) =>
+      seen(turnOf(sample(at, 50 * MI, { pods: [LEAK] }))),
+    );
+    const { evictions } = modelOf(...events);
+    expect(evictions).toHaveLength(REMEMBERED_EVICTIONS);
+    expect(evictions[0]?.decidedAtMs).toBe(1);
+  });
+
+  it('knows what is degraded, until it is not', () => {
+    const degrade = (reason: string | undefined): ModelEvent => ({
+      kind: 'degraded',
+      part: 'memory',
+      reason,
+    });
+    expect([...modelOf(degrade('ENODEV')).degraded]).toStrictEqual([['memory', 'ENODEV']]);
+    expect(modelOf(degrade('ENODEV'), degrade(undefined)).degraded.size).toBe(0);
+    const path = { threshold: 'hard:memory.available', arming: undefined } as const;
+    const refused = modelOf({ kind: 'path', path: { ...path, degraded: 'ENOSPC' } });
+    expect([...refused.degraded.keys()]).toStrictEqual(['notification hard:memory.available']);
+  });
+});
+
+describe('outcomeReason', () => {
+  it.each([
+    [undefined, null],
+    [outcome('leak'), null],
+    [outcome('leak', { kind: 'refused', reason: 'podGone' }), 'podGone'],
+    [
+      outcome('leak', { kind: 'refused', reason: 'protected', detail: 'pid 1' }),
+      'protected: pid 1',
+    ],
+    [
+      outcome('leak', { kind: 'timedOut', reason: 'deadline', detail: 'pid 7: D' }),
+      'deadline: pid 7: D',
+    ],
+    [outcome('leak', { kind: 'failed', error: 'EPERM' }), 'EPERM'],
+  ])('of an outcome', (ended, expected) => {
+    expect(outcomeReason(ended)).toBe(expected);
+  });
+});
