@@ -19,6 +19,7 @@
             'native/loop_poll.cc',
             'native/memcg_watch.cc',
             'native/pidfd.cc',
+            'native/scheduling.cc',
             'native/sys_error.cc',
           ],
           'dependencies': [

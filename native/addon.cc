@@ -8,6 +8,7 @@
 #include "memcg_watch.h"
 #include "pidfd.h"
 #include "registration_queue.h"
+#include "scheduling.h"
 
 #ifndef EVICTD_SANITIZED
 #define EVICTD_SANITIZED 0
@@ -58,6 +59,7 @@ Napi::Object Register(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new EnvironmentData(env));
   exports.Set("watchMemcg", Napi::Function::New<WatchMemcg>(env, "watchMemcg"));
   exports.Set("openPidfd", Napi::Function::New<OpenPidfd>(env, "openPidfd"));
+  exports.Set("setRoundRobin", Napi::Function::New<SetRoundRobin>(env, "setRoundRobin"));
   exports.Set("capabilities", Napi::Function::New<Capabilities>(env, "capabilities"));
   exports.Set("build", BuildFacts(env));
   return exports;

@@ -114,6 +114,12 @@ export interface NativeAddon {
   ): MemcgWatch;
   /** Opens a pidfd on `pid` (a thread-group leader, 1 to 2^22). Source: pidfd_open(2). */
   openPidfd(pid: number): Pidfd;
+  /**
+   * Puts the calling thread under the real-time policy `SCHED_RR` at `priority` (1 to 99), reset
+   * in children (`SCHED_RESET_ON_FORK`). EPERM without CAP_SYS_NICE, and in a cpu cgroup without a
+   * real-time budget. Source: sched(7).
+   */
+  setRoundRobin(priority: number): void;
   capabilities(): NativeCapabilities;
   /** `git`-independent build facts, for `evictd version`. */
   readonly build: { readonly napi: number; readonly compiler: string; readonly sanitized: boolean };

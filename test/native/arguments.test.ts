@@ -74,6 +74,21 @@ describe('watchMemcg accepts', () => {
   });
 });
 
+describe('setRoundRobin refuses', () => {
+  const refusals: ReadonlyArray<readonly [string, readonly unknown[], string]> = [
+    ['no argument', [], TYPE],
+    ['a string', ['1'], TYPE],
+    ['0', [0], RANGE],
+    ['100', [100], RANGE],
+    ['a fraction', [1.5], RANGE],
+  ];
+  for (const [name, args, code] of refusals) {
+    test(`${name} with ${code}`, () => {
+      expectRefusal(() => (requireAddon().setRoundRobin as Unchecked)(...args), code);
+    });
+  }
+});
+
 describe('openPidfd refuses', () => {
   const refusals: ReadonlyArray<readonly [string, readonly unknown[], string]> = [
     ['no argument', [], TYPE],
