@@ -15,8 +15,14 @@ const ENGINE_FLAGS = [
   '--semi-space-growth-factor=1',
   // Code that has not run for a while stays compiled: the way to a kill is such code.
   '--no-flush-bytecode',
-  // No compaction because nothing happened for a while: it costs 50 ms and comes at any moment.
-  '--no-memory-reducer',
+  // No compaction because nothing happened for a while: it costs 50 ms and comes at any moment. (The
+  // flag for just that is read too early. Without marking in steps it does not start; the heap is
+  // so small that marking in one go takes 10 ms, once in hours.)
+  '--no-incremental-marking',
+  // Young garbage is collected in evictd's own thread: helpers run at normal priority, and a
+  // real-time thread that waits for them waits behind the whole node. (What concerns the marker
+  // cannot be changed any more: V8 aborts.)
+  '--no-parallel-scavenge',
   // No optimising compiler: its threads cost memory, and on code that runs for a millisecond a day
   // it only adds the risk of being thrown back in the middle of it.
   '--no-opt',

@@ -2,10 +2,10 @@ import { setPriority } from 'node:os';
 import { isatty } from 'node:tty';
 import { firstValueFrom, fromEvent, map, race } from 'rxjs';
 import type { CheckedSettings, Settings } from '../config/settings.ts';
-import { EvictdError } from '../core/errors.ts';
+import { type ErrorCode, EvictdError } from '../core/errors.ts';
 import { createDaemon, type Daemon, rehearse } from '../daemon.ts';
 import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
-import { loadNative } from '../native/index.ts';
+import { loadNative, type NativeAddon } from '../native/index.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
 import { type Log, openLog } from '../surfaces/log.ts';
 import { openSink } from '../surfaces/sink.ts';
@@ -37,12 +37,12 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
   const inputs = { settings, node, native: addon, scheduler: liveScheduler, logger: log.logger };
   const daemon = createDaemon(inputs);
   if (addon === undefined) daemon.degrade('native', nativeReason(failure));
-  raisePriority(settings, daemon);
   if (process.getuid?.() !== 0 && !settings.dryRun) {
     daemon.degrade('privilege', 'not root: other users’ processes cannot be ended');
   }
   const socket = await openSocket(settings, node, daemon, log);
   rehearse(inputs);
+  raisePriority(settings, addon, daemon);
   daemon.ready$.subscribe((turn) => {
     const { observations } = turn.sample;
     log.logger.info(
@@ -80,19 +80,43 @@ function nativeReason(failure: { readonly reason?: string }): string {
   return `the native addon is missing, so evictd polls and can evict nothing: ${failure.reason ?? 'unknown reason'}`;
 }
 
-/** A daemon that waits for the processor behind a busy node would come late. */
-function raisePriority(settings: Settings, daemon: Daemon): void {
+/** The lowest real-time priority: ahead of every normal process, behind the kernel's own. */
+const REAL_TIME_PRIORITY = 1;
+const LOWEST_NICE = -20;
+
+/**
+ * A daemon that waits for the processor behind a busy node would come late. What is refused falls
+ * back to the next best, and is said.
+ */
+function raisePriority(settings: Settings, native: NativeAddon | undefined, daemon: Daemon): void {
   if (settings.scheduling === 'normal') return;
+  if (settings.scheduling === 'rr') {
+    const refusal = refusalOf(() => native?.setRoundRobin(REAL_TIME_PRIORITY));
+    if (native !== undefined && refusal === undefined) return;
+    const why = refusal ?? 'the native addon is missing';
+    daemon.degrade('real-time scheduling', `SCHED_RR was refused, nice takes over: ${why}`);
+  }
+  const refusal = refusalOf(() => setPriority(process.pid, LOWEST_NICE));
+  if (refusal !== undefined) daemon.degrade('scheduling', `nice -20 was refused: ${refusal}`);
+}
+
+/** The error code that a call gives; undefined when it succeeds. */
+function refusalOf(call: () => void): string | undefined {
   try {
-    setPriority(process.pid, -20);
+    call();
+    return undefined;
   } catch (error) {
-    daemon.degrade(
-      'scheduling',
-      // Node's own code is ERR_SYSTEM_ERROR; the kernel's is in `info`.
-      `nice -20 was refused: ${(error as { info?: { code?: string } }).info?.code ?? String(error)}`,
-    );
+    // Node's own calls say ERR_SYSTEM_ERROR; the kernel's code is in `info` then.
+    const { code, info } = error as {
+      readonly code?: string;
+      readonly info?: { readonly code?: string };
+    };
+    return info?.code ?? code ?? String(error);
   }
 }
+
+/** What a default socket may fail with and be left out. */
+const LEFT_OUT: readonly ErrorCode[] = ['EVICTD_SOCKET', 'EVICTD_SOCKET_IN_USE'];
 
 /** The status socket; a default one that cannot be made is left out where that is to be expected. */
 async function openSocket(
@@ -121,7 +145,7 @@ async function openSocket(
     return await serveStatus(settings.socket.path, status);
   } catch (error) {
     const mayBeLeftOut = !settings.socket.explicit && (settings.dryRun || process.getuid?.() !== 0);
-    if (!mayBeLeftOut || !(error instanceof EvictdError) || error.code !== 'EVICTD_SOCKET')
+    if (!mayBeLeftOut || !(error instanceof EvictdError) || !LEFT_OUT.includes(error.code))
       throw error;
     daemon.degrade('socket', `no status socket: ${error.message}`);
     return undefined;

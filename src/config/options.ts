@@ -50,7 +50,8 @@ export const OPTIONS = {
     repeatable: true,
     default: undefined,
     description:
-      'what a cgroup has no field for, each part optional: priority, memory request, grace period (a duration of whole seconds, or seconds), never to be evicted',
+      'what a cgroup has no field for, each part optional: priority, memory request, grace period ' +
+      '(a duration of whole seconds, or seconds), never to be evicted',
     commands: DAEMON,
   },
   '--eviction-hard': {
@@ -156,8 +157,10 @@ export const OPTIONS = {
     aliases: [],
     value: SCHEDULINGS.join('|'),
     repeatable: false,
-    default: 'nice',
-    description: 'nice raises the CPU priority of evictd itself where that is permitted',
+    default: 'rr',
+    description:
+      'how evictd itself gets the CPU: real time (SCHED_RR), nice -20, or as it was started; ' +
+      'what is refused falls back to the next',
     commands: DAEMON,
   },
   '--json': {

@@ -15,7 +15,7 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', '
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** `nice` raises evictd's own CPU priority where that is permitted. */
-export const SCHEDULINGS = ['nice', 'normal'] as const;
+export const SCHEDULINGS = ['rr', 'nice', 'normal'] as const;
 export type Scheduling = (typeof SCHEDULINGS)[number];
 
 /** Everything that `evictd run` was told, checked. Nothing on the host has been looked at yet. */

@@ -21,9 +21,9 @@ export type Arming =
   /** The threshold lies above the capacity: always met, decided at each reading. */
   | { readonly kind: 'alwaysMet' }
   /**
-   * Inactive file reaches the threshold, or lies within 2 MiB of it, so that no level of usage tells the working set: the
-   * kernel's reclaim tells when to look, and polls follow closely while usage is above
-   * `closeAboveBytes`.
+   * Inactive file reaches the threshold, or lies within 2 MiB of it, so that no level of usage
+   * tells the working set: the kernel's reclaim tells when to look, and polls follow closely while
+   * usage is above `closeAboveBytes`.
    */
   | { readonly kind: 'followed'; readonly levels: Levels; readonly closeAboveBytes: number };
 

@@ -34,6 +34,9 @@ import {
 /** How long a pod that could not be killed is passed over, ms. */
 export const PASS_OVER_MS = 60_000;
 
+/** How long one without a process is, ms: its first may come at any moment. */
+export const PASS_OVER_EMPTY_MS = 1000;
+
 /** How many pods are remembered as passed over; the oldest are forgotten beyond it. */
 export const PASSED_OVER_LIMIT = 1000;
 
@@ -121,21 +124,23 @@ function settle(state: State, sample: Sample): State {
     return { ...state, passedOver };
   const ended = { ...state, inFlight: undefined, passedOver };
   if (outcome.kind === 'refused' && outcome.reason === 'dryRun') return { ...ended, said: true };
-  return isPassedOver(outcome)
-    ? { ...ended, passedOver: passOver(passedOver, outcome.podId, sample.nowMs + PASS_OVER_MS) }
-    : ended;
+  const forMs = passOverMs(outcome);
+  return forMs === undefined
+    ? ended
+    : { ...ended, passedOver: passOver(passedOver, outcome.podId, sample.nowMs + forMs) };
 }
 
-/** Whether the pod would only fail again if it were taken at once. */
-function isPassedOver(outcome: EvictionOutcome): boolean {
+/** For how long the pod would only fail again if it were taken; undefined when it would not. */
+function passOverMs(outcome: EvictionOutcome): number | undefined {
   switch (outcome.kind) {
     case 'evicted':
-      return false;
+      return undefined;
     case 'refused':
-      return outcome.reason !== 'pressureGone';
+      if (outcome.reason === 'pressureGone') return undefined;
+      return outcome.reason === 'nothingToKill' ? PASS_OVER_EMPTY_MS : PASS_OVER_MS;
     case 'timedOut':
     case 'failed':
-      return true;
+      return PASS_OVER_MS;
   }
 }
 

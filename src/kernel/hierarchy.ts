@@ -15,7 +15,7 @@ export interface Hierarchy {
  */
 export function findHierarchy(
   controller: string,
-  mountinfo = readControlFile('/proc/self/mountinfo'),
+  mountinfo = readPaths('/proc/self/mountinfo'),
 ): Hierarchy | undefined {
   for (const line of mountinfo.split('\n')) {
     const [left, right] = line.split(' - ');
@@ -27,6 +27,11 @@ export function findHierarchy(
     }
   }
   return undefined;
+}
+
+/** A file that holds paths, which may hold any character: control files are read as Latin-1. */
+function readPaths(file: string): string {
+  return Buffer.from(readControlFile(file), 'latin1').toString('utf8');
 }
 
 function decodeOctal(text: string): string {
@@ -46,7 +51,7 @@ export function cgroupOf(
 ): string | undefined {
   let text: string;
   try {
-    text = readControlFile(`/proc/${pid}/cgroup`);
+    text = readPaths(`/proc/${pid}/cgroup`);
   } catch {
     return undefined;
   }

@@ -71,33 +71,43 @@ function socketSink(socket: Socket, scheduler: SchedulerLike, limitBytes: number
     flush: (limitMs) =>
       withinLimit(scheduler, limitMs, (done) => {
         if (gone || socket.writableLength === 0) done();
-        else {
-          socket.once('drain', done);
-          socket.once('error', done);
-        }
+        // 'drain' comes only after a full buffer: this is called when all before it is written.
+        else socket.write('', () => done());
       }),
   };
 }
 
 function fileSink(fd: number, scheduler: SchedulerLike, limitBytes: number): Sink {
   let dropped = 0;
-  const stream = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: limitBytes });
+  let writing = false;
+  // minLength 1: each line is written as it comes, as with 0, where flush() would do nothing.
+  const options = { fd, sync: false, minLength: 1, maxLength: limitBytes };
+  const stream = new sonicBoom.SonicBoom(options);
   // A full disk: what is buffered is tried again with the next line.
-  stream.on('error', () => undefined);
+  stream.on('error', () => {
+    writing = false;
+  });
+  stream.on('drain', () => {
+    writing = false;
+  });
   stream.on('drop', () => {
     dropped += 1;
+    // A full buffer takes no line, so that none would have it tried again.
+    stream.flush();
   });
   return {
     get dropped() {
       return dropped;
     },
     write: (line) => {
+      writing = true;
       stream.write(line);
     },
     flush: (limitMs) =>
       withinLimit(scheduler, limitMs, (done) => {
+        if (!writing) done();
+        stream.once('drain', done);
         stream.once('error', done);
-        stream.flush(() => done());
       }),
   };
 }

@@ -12,6 +12,7 @@ const addonWith = (
   watchMemcg: () => {
     throw new Error('not called');
   },
+  setRoundRobin: () => undefined,
   openPidfd: () => {
     throw new Error('not called');
   },

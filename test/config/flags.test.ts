@@ -59,7 +59,7 @@ describe('settingsFromFlags', () => {
         socket: { path: '/run/evictd/evictd.sock', explicit: false },
         dryRun: false,
         logLevel: 'info',
-        scheduling: 'nice',
+        scheduling: 'rr',
       },
       warnings: [],
     });
@@ -276,7 +276,8 @@ describe('warnings', () => {
       'a soft threshold with grace 0s (C07)',
       { ...used, '--eviction-soft-grace-period': ['memory.available=0s'] },
       [
-        '--eviction-soft-grace-period: memory.available "0s": with a grace period of 0 the soft threshold acts like a hard one',
+        '--eviction-soft-grace-period: memory.available "0s": ' +
+          'with a grace period of 0 the soft threshold acts like a hard one',
       ],
     ],
     [

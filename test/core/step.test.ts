@@ -4,7 +4,6 @@ import type { Decision } from '../../src/core/decision.ts';
 import type { Policy } from '../../src/core/policy.ts';
 import {
   INITIAL_STATE,
-  PASS_OVER_MS,
   PASSED_OVER_LIMIT,
   type Sample,
   type StepResult,
@@ -389,24 +388,26 @@ describe('the outcome of an eviction', () => {
   ) => outcome('leak', { kind: 'refused', reason });
 
   it.each([
-    ['evicted', outcome('leak'), false],
-    ['refused, pressure gone', refused('pressureGone'), false],
-    ['refused, pod gone', refused('podGone'), true],
-    ['refused, pod made again', refused('podReplaced'), true],
-    ['refused, protected', refused('protected'), true],
-    ['refused, nothing to kill', refused('nothingToKill'), true],
-    ['refused, unsupported', refused('unsupported'), true],
-    ['timed out', outcome('leak', { kind: 'timedOut', reason: 'deadline' }), true],
-    ['still dying', outcome('leak', { kind: 'timedOut', reason: 'stillDying' }), true],
-    ['failed', outcome('leak', { kind: 'failed', error: 'EPERM' }), true],
-  ])('%s: the pod is passed over or not', (_, ended, isPassedOver) => {
+    // what it ended as, for how long the pod is passed over
+    ['evicted', outcome('leak'), undefined],
+    ['refused, pressure gone', refused('pressureGone'), undefined],
+    ['refused, pod gone', refused('podGone'), 60_000],
+    ['refused, pod made again', refused('podReplaced'), 60_000],
+    ['refused, protected', refused('protected'), 60_000],
+    ['refused, nothing to kill yet', refused('nothingToKill'), 1000],
+    ['refused, unsupported', refused('unsupported'), 60_000],
+    ['timed out', outcome('leak', { kind: 'timedOut', reason: 'deadline' }), 60_000],
+    ['still dying', outcome('leak', { kind: 'timedOut', reason: 'stillDying' }), 60_000],
+    ['failed', outcome('leak', { kind: 'failed', error: 'EPERM' }), 60_000],
+  ] as const)('%s: the pod is passed over or not', (_, ended, passedOverMs) => {
     const { decision, state } = lastOf(
       policy(),
       sample(0, 50 * MI, withPods),
       sample(5, 50 * MI, { ...withPods, outcome: ended }),
     );
-    expect(say(decision)).toBe(isPassedOver ? 'evict batch' : 'evict leak');
-    expect([...state.passedOver]).toStrictEqual(isPassedOver ? [[LEAK.id, 5 + PASS_OVER_MS]] : []);
+    expect(say(decision)).toBe(passedOverMs === undefined ? 'evict leak' : 'evict batch');
+    const passedOver = passedOverMs === undefined ? [] : [[LEAK.id, 5 + passedOverMs]];
+    expect([...state.passedOver]).toStrictEqual(passedOver);
   });
 
   it('passes a pod over for 60 s, and wakes up at their end', () => {

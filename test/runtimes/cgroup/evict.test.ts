@@ -1,0 +1,287 @@
+import { writeFileSync } from 'node:fs';
+import { NEVER, Subject } from 'rxjs';
+import { expect, it, onTestFinished } from 'vitest';
+import { findHierarchy } from '../../../src/kernel/hierarchy.ts';
+import { loadNative, type NativeAddon } from '../../../src/native/index.ts';
+import type { EvictProgress, EvictRequest, Runtime } from '../../../src/ports/runtime.ts';
+import { NULL_SIGNALS, REAL_SIGNALS, type Signals } from '../../../src/runtimes/cgroup/evict.ts';
+import { cgroupRuntime } from '../../../src/runtimes/cgroup/runtime.ts';
+import { liveScheduler } from '../../../src/sources/live-scheduler.ts';
+import { MEMORY_HIERARCHY, makeCgroup } from '../../support/cgroup.ts';
+import { spawnMemory } from '../../support/child.ts';
+import { describeWith } from '../../support/skip.ts';
+import { within } from '../../support/wait.ts';
+import { openDescriptors } from '../support.ts';
+
+const LIMIT_MS = 10_000;
+
+function addon(): NativeAddon {
+  const loaded = loadNative();
+  if (loaded.addon === undefined) throw new Error(`the native addon is missing: ${loaded.reason}`);
+  return loaded.addon;
+}
+
+function makeNode() {
+  const node = makeCgroup();
+  onTestFinished(() => node.remove());
+  return node;
+}
+
+function runtimeOf(
+  directory: string,
+  {
+    native = addon(),
+    signals = REAL_SIGNALS,
+    pid = process.pid,
+  }: { native?: NativeAddon | null; signals?: Signals; pid?: number } = {},
+): Runtime {
+  const hierarchy = findHierarchy('memory');
+  if (hierarchy === undefined) throw new Error('no memory hierarchy');
+  const runtime = cgroupRuntime({
+    directory,
+    hierarchy,
+    fields: new Map(),
+    native: native ?? undefined,
+    scheduler: liveScheduler,
+    signals,
+    pid,
+  });
+  onTestFinished(() => runtime.close());
+  return runtime;
+}
+
+/** The request for a pod as it is seen now. */
+function requestFor(runtime: Runtime, name: string, rest: Partial<EvictRequest> = {}) {
+  const pod = runtime.observePods().find((one) => one.name === name);
+  if (pod === undefined) throw new Error(`no pod ${name}`);
+  return { podId: pod.id, podName: name, gracePeriodMs: 0, escalations$: NEVER, ...rest };
+}
+
+/** All that an eviction says, to its end. */
+function progressOf(runtime: Runtime, request: EvictRequest): Promise<readonly EvictProgress[]> {
+  const seen: EvictProgress[] = [];
+  const ended = new Promise<readonly EvictProgress[]>((resolve, reject) => {
+    const subscription = runtime.evict(request).subscribe({
+      next: (progress) => seen.push(progress),
+      error: reject,
+      complete: () => resolve(seen),
+    });
+    onTestFinished(() => subscription.unsubscribe());
+  });
+  return within(ended, LIMIT_MS, 'the eviction ends');
+}
+
+const kinds = (progress: readonly EvictProgress[]) => progress.map(({ kind }) => kind);
+const GRACES = [0, 1000] as const;
+
+describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
+  it('kills every process below it, and nobody beside it', async () => {
+    const node = makeNode();
+    const [pod, other] = [node.child('pod'), node.child('other')];
+    const inner = pod.child('a').child('b');
+    const victims = await Promise.all([
+      spawnMemory({ cgroups: [pod.path], onTerm: 'ignore' }),
+      spawnMemory({ cgroups: [inner.path], onTerm: 'ignore' }),
+    ]);
+    const bystander = await spawnMemory({ cgroups: [other.path] });
+    const runtime = runtimeOf(node.path);
+    const before = openDescriptors();
+    const progress = await progressOf(runtime, requestFor(runtime, 'pod'));
+    expect(kinds(progress)).toEqual(['killed', 'empty']);
+    expect(progress.at(-1)).toMatchObject({ processes: 2, chargedBytes: expect.any(Number) });
+    const ends = await Promise.all(victims.map(({ exited }) => exited));
+    expect(ends.map(({ signal }) => signal)).toEqual(['SIGKILL', 'SIGKILL']);
+    process.kill(bystander.pid, 0);
+    // The pods' own, and no pidfd.
+    expect(openDescriptors() - before).toBeLessThanOrEqual(6);
+    await bystander.kill();
+  });
+
+  it('sends TERM first where there is a grace', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const polite = await spawnMemory({ cgroups: [pod.path] });
+    const runtime = runtimeOf(node.path);
+    const request = requestFor(runtime, 'pod', { gracePeriodMs: 60_000 });
+    const progress = await progressOf(runtime, request);
+    expect(kinds(progress)).toEqual(['terminating', 'empty']);
+    expect(await polite.exited).toMatchObject({ signal: 'SIGTERM' });
+  });
+
+  it('KILL follows at the end of the grace, or of a shorter one that is told meanwhile', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const stubborn = await spawnMemory({ cgroups: [pod.path], onTerm: 'ignore' });
+    const escalations$ = new Subject<number>();
+    const runtime = runtimeOf(node.path);
+    const request = requestFor(runtime, 'pod', { gracePeriodMs: 60_000, escalations$ });
+    const ended = progressOf(runtime, request);
+    await within(stubborn.terminated, LIMIT_MS, 'TERM comes');
+    // A longer one changes nothing.
+    escalations$.next(120_000);
+    escalations$.next(0);
+    expect(kinds(await ended)).toEqual(['terminating', 'killed', 'empty']);
+    expect(await stubborn.exited).toMatchObject({ signal: 'SIGKILL' });
+  });
+
+  it('what joins after the KILL is killed too', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const first = await spawnMemory({ cgroups: [pod.path], onTerm: 'ignore' });
+    const second = await spawnMemory({ onTerm: 'ignore' });
+    const runtime = runtimeOf(node.path);
+    const request = requestFor(runtime, 'pod', { gracePeriodMs: 500 });
+    const ended = progressOf(runtime, request);
+    await within(first.terminated, LIMIT_MS, 'TERM comes');
+    pod.join(second.pid);
+    const progress = await ended;
+    expect(progress.at(-1)).toMatchObject({ kind: 'empty', processes: 2 });
+    expect(await second.exited).toMatchObject({ signal: 'SIGKILL' });
+  });
+
+  it.each(GRACES)(
+    'a cgroup made again between decision and kill is spared (grace %d)',
+    async (gracePeriodMs) => {
+      const node = makeNode();
+      const first = node.child('pod');
+      const runtime = runtimeOf(node.path);
+      const request = requestFor(runtime, 'pod', { gracePeriodMs });
+      await first.remove();
+      const second = node.child('pod');
+      const child = await spawnMemory({ cgroups: [second.path], onTerm: 'ignore' });
+      const refused = [{ kind: 'refused', reason: 'podReplaced' }];
+      // The held directory is another than the one of that name.
+      expect(await progressOf(runtime, request)).toEqual(refused);
+      // And once the new one is known, the old id is none of its.
+      runtime.observePods();
+      expect(await progressOf(runtime, request)).toEqual(refused);
+      process.kill(child.pid, 0);
+      await child.kill();
+    },
+  );
+
+  it.each(GRACES)('one that is gone is refused (grace %d)', async (gracePeriodMs) => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const runtime = runtimeOf(node.path);
+    const request = requestFor(runtime, 'pod', { gracePeriodMs });
+    await pod.remove();
+    const refused = [{ kind: 'refused', reason: 'podGone' }];
+    expect(await progressOf(runtime, request)).toEqual(refused);
+    runtime.observePods();
+    expect(await progressOf(runtime, request)).toEqual(refused);
+  });
+
+  it.each(GRACES)('one without processes has nothing to kill (grace %d)', async (gracePeriodMs) => {
+    const node = makeNode();
+    node.child('pod');
+    const runtime = runtimeOf(node.path);
+    const request = requestFor(runtime, 'pod', { gracePeriodMs });
+    expect(await progressOf(runtime, request)).toEqual([
+      { kind: 'refused', reason: 'nothingToKill' },
+    ]);
+  });
+
+  it.each(GRACES)(
+    'one that holds evictd or an ancestor is refused whole (grace %d)',
+    async (gracePeriodMs) => {
+      const node = makeNode();
+      const pod = node.child('pod');
+      const inner = pod.child('inner');
+      const evictd = await spawnMemory({ cgroups: [inner.path] });
+      const other = await spawnMemory({ cgroups: [pod.path] });
+      const runtime = runtimeOf(node.path, { pid: evictd.pid });
+      const request = requestFor(runtime, 'pod', { gracePeriodMs });
+      expect(await progressOf(runtime, request)).toEqual([
+        {
+          kind: 'refused',
+          reason: 'protected',
+          detail: `pid ${evictd.pid} is evictd or an ancestor of it`,
+        },
+      ]);
+      for (const { pid } of [evictd, other]) process.kill(pid, 0);
+      await Promise.all([evictd.kill(), other.kill()]);
+    },
+  );
+
+  it('without the addon says that it cannot', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const child = await spawnMemory({ cgroups: [pod.path] });
+    const runtime = runtimeOf(node.path, { native: null });
+    expect(runtime.capabilities.evict).toContain('addon is missing');
+    const progress = await progressOf(runtime, requestFor(runtime, 'pod'));
+    expect(progress).toMatchObject([{ kind: 'refused', reason: 'unsupported' }]);
+    process.kill(child.pid, 0);
+    await child.kill();
+  });
+
+  it('that none of its processes can be signalled is an error', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const child = await spawnMemory({ cgroups: [pod.path] });
+    const denied = Object.assign(new Error('denied'), { code: 'EPERM' });
+    const native: NativeAddon = {
+      ...addon(),
+      capabilities: () => addon().capabilities(),
+      openPidfd: () => {
+        throw denied;
+      },
+    };
+    const runtime = runtimeOf(node.path, { native });
+    const ended = progressOf(runtime, requestFor(runtime, 'pod'));
+    await expect(ended).rejects.toThrow(`pid ${child.pid}: EPERM`);
+    process.kill(child.pid, 0);
+    await child.kill();
+  });
+
+  it('a process that left between listing and opening is not signalled', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const leaver = await spawnMemory({ cgroups: [pod.path], onTerm: 'ignore' });
+    const native: NativeAddon = {
+      ...addon(),
+      capabilities: () => addon().capabilities(),
+      // As if its number were another process's by now.
+      openPidfd: (pid) => {
+        writeFileSync(`${MEMORY_HIERARCHY}/cgroup.procs`, String(pid));
+        return addon().openPidfd(pid);
+      },
+    };
+    const runtime = runtimeOf(node.path, { native });
+    const progress = await progressOf(runtime, requestFor(runtime, 'pod'));
+    expect(progress).toEqual([{ kind: 'refused', reason: 'nothingToKill' }]);
+    process.kill(leaver.pid, 0);
+    await leaver.kill();
+  });
+
+  it('a rehearsal sends nothing', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const child = await spawnMemory({ cgroups: [pod.path] });
+    const runtime = runtimeOf(node.path, { signals: NULL_SIGNALS });
+    const seen: EvictProgress[] = [];
+    runtime
+      .evict(requestFor(runtime, 'pod'))
+      .subscribe((progress) => seen.push(progress))
+      .unsubscribe();
+    expect(kinds(seen)).toEqual(['killed']);
+    process.kill(child.pid, 0);
+    await child.kill();
+  });
+
+  it('that is given up leaves no descriptor and no timer', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const child = await spawnMemory({ cgroups: [pod.path], onTerm: 'ignore' });
+    const runtime = runtimeOf(node.path);
+    const request = requestFor(runtime, 'pod', { gracePeriodMs: 60_000 });
+    const before = openDescriptors();
+    for (let n = 0; n < 20; n += 1) runtime.evict(request).subscribe().unsubscribe();
+    await within(child.terminated, LIMIT_MS, 'TERM comes');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(openDescriptors()).toBe(before);
+    process.kill(child.pid, 0);
+    await child.kill();
+  });
+});

@@ -1,0 +1,89 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { cgroupOf, findHierarchy } from '../../../src/kernel/hierarchy.ts';
+import { makeCgroup } from '../../support/cgroup.ts';
+import { spawnMemory } from '../../support/child.ts';
+import { describeWith } from '../../support/skip.ts';
+import { fixture } from '../support.ts';
+
+const mounts = (name: string) => readFileSync(fixture('proc', `mountinfo-${name}`), 'latin1');
+
+describe('findHierarchy', () => {
+  it.each([
+    ['v1', 'memory', '/sys/fs/cgroup/memory', '/'],
+    ['v1', 'freezer', '/sys/fs/cgroup/freezer', '/'],
+    ['v1', 'name=systemd', '/sys/fs/cgroup/systemd', '/'],
+    ['hybrid', 'memory', '/sys/fs/cgroup/memory', '/'],
+    ['hybrid', 'cpuacct', '/sys/fs/cgroup/cpu,cpuacct', '/'],
+    ['hybrid', 'net_prio', '/sys/fs/cgroup/net_cls,net_prio', '/'],
+    ['container', 'memory', '/sys/fs/cgroup/memory', '/docker/0123 abc\\x'],
+    ['container', 'cpu', '/mnt/odd place\there', '/docker/0123'],
+  ])('%s: finds %s', (file, controller, mountPoint, root) => {
+    expect(findHierarchy(controller, mounts(file))).toEqual({ mountPoint, root });
+  });
+
+  it.each([
+    ['hybrid', 'freezer', 'not mounted'],
+    ['hybrid', 'mem', 'only a part of a name'],
+    ['hybrid', 'systemd', 'a named hierarchy is no controller'],
+    ['v2', 'memory', 'cgroup2 has no v1 hierarchies'],
+  ])('%s: no %s (%s)', (file, controller) => {
+    expect(findHierarchy(controller, mounts(file))).toBeUndefined();
+  });
+
+  it.each(['', '\n\n', 'nonsense', '1 2 3 - cgroup', ' - cgroup cgroup rw,memory'])(
+    'takes no harm from %j',
+    (text) => {
+      expect(findHierarchy('memory', text)).toBeUndefined();
+    },
+  );
+});
+
+describe('cgroupOf', () => {
+  it('is undefined for a process that is gone, or a controller that is not there', () => {
+    const hierarchy = { mountPoint: '/m', root: '/' };
+    expect(cgroupOf(2 ** 22, 'memory', hierarchy)).toBeUndefined();
+    expect(cgroupOf('self', 'no-such-controller', hierarchy)).toBeUndefined();
+  });
+});
+
+describeWith({ root: true, cgroupV1: true }, 'cgroupOf, on real cgroups', () => {
+  it.each(['plain', 'with space', 'käse-☃', 'a:b,c=d', '-x'])('finds %j', async (name) => {
+    const top = makeCgroup();
+    onTestFinished(() => top.remove());
+    const cgroup = top.child(name);
+    const child = await spawnMemory({ cgroups: [cgroup.path] });
+    onTestFinished(() => void child.kill());
+    const hierarchy = findHierarchy('memory');
+    expect(hierarchy && cgroupOf(child.pid, 'memory', hierarchy)).toBe(cgroup.path);
+  });
+
+  it('is told apart from what a bind mount or a namespace shows', async () => {
+    const top = makeCgroup();
+    onTestFinished(() => top.remove());
+    const cgroup = top.child('pod');
+    const child = await spawnMemory({ cgroups: [cgroup.path] });
+    onTestFinished(() => void child.kill());
+    const at = (root: string) => cgroupOf(child.pid, 'memory', { mountPoint: '/mnt', root });
+    expect(at(`/${top.name}`)).toBe('/mnt/pod');
+    expect(at(`/${top.name}/pod`)).toBe('/mnt');
+    // Neither the same, nor above: only the beginning of a name.
+    expect(at(`/${top.name}/po`)).toBeUndefined();
+    expect(at('/elsewhere')).toBeUndefined();
+  });
+
+  it('is the mount point for a process of the root', async () => {
+    const child = await spawnMemory();
+    onTestFinished(() => void child.kill());
+    const freezer = findHierarchy('freezer');
+    if (freezer === undefined) return;
+    const group = path.join(freezer.mountPoint, `evictd-test-${process.pid}-h`);
+    mkdirSync(group);
+    onTestFinished(() => rmdirSync(group));
+    writeFileSync(path.join(group, 'cgroup.procs'), String(child.pid));
+    expect(cgroupOf(child.pid, 'freezer', freezer)).toBe(group);
+    writeFileSync(path.join(freezer.mountPoint, 'cgroup.procs'), String(child.pid));
+    expect(cgroupOf(child.pid, 'freezer', freezer)).toBe(freezer.mountPoint);
+  });
+});
