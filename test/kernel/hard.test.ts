@@ -243,9 +243,9 @@ describeWith({ root: true, cgroupV1: true }, 'a hard threshold', () => {
     expect(after.pods.find(({ name }) => name === 'safe')?.protected).toBe('configured');
     expect(after.evictions.map(({ pod, outcome, reason }) => [pod, outcome, reason])).toEqual([
       ['other', 'evicted', null],
-      // Its cgroup is still there, and still a candidate.
-      ['other', 'refused', 'nothingToKill'],
     ]);
+    // Its cgroup is still there, and no candidate until a process joins it.
+    expect(after.pods.find(({ name }) => name === 'other')?.protected).toBe('holds no process');
     process.kill(safe.pid, 0);
     web.expectAlive();
     await daemon.stop();
@@ -274,7 +274,7 @@ describeWith({ root: true, cgroupV1: true }, 'a hard threshold', () => {
       ['leak', 'evicted', null],
     ]);
     const { pods } = await daemon.status();
-    expect(pods.find(({ name }) => name === 'empty')?.passedOver).toBe(true);
+    expect(pods.find(({ name }) => name === 'empty')?.protected).toBe('holds no process');
     web.expectAlive();
     await daemon.stop();
   });

@@ -68,7 +68,7 @@ function observePod(
     memoryRequestNano,
     workingSetBytes: counters?.workingSetBytes,
     gracePeriodSeconds: fields?.gracePeriodSeconds,
-    protectedBecause: protection(fields, own, handle.path),
+    protectedBecause: protection(fields, own, handle),
     atMs: nowMs,
   };
 }
@@ -132,9 +132,11 @@ function qosClass(requestNano: bigint, handle: PodHandle, nowMs: number): QosCla
 function protection(
   fields: PodFields | undefined,
   own: readonly string[],
-  path: string,
+  handle: PodHandle,
 ): string | undefined {
   if (fields?.protected === true) return 'configured';
+  const { path } = handle;
   const holdsOwn = own.some((directory) => directory === path || directory.startsWith(`${path}/`));
-  return holdsOwn ? 'holds evictd or one of its ancestors' : undefined;
+  if (holdsOwn) return 'holds evictd or one of its ancestors';
+  return handle.isKnownEmpty() ? 'holds no process' : undefined;
 }

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs';
 import { type ControlFile, openControlFile, readControlFile } from '../../kernel/control-file.ts';
 import { numberField, wholeNumber } from '../../kernel/fields.ts';
+import { processesBelow } from './subtree.ts';
 
 /**
  * A pod's directory, held open: a cgroup that is made again under the same name is another
@@ -23,6 +24,12 @@ export interface PodHandle {
   softLimitBytes(nowMs: number): number;
   /** `memory.limit_in_bytes`, not older than {@link LIMIT_AGE_MS}. */
   limitBytes(nowMs: number): number;
+  /**
+   * Whether an eviction found no process, or left none, and still none is there. Looked up only
+   * then: reading the processes of every pod would cost as much as all else.
+   */
+  isKnownEmpty(): boolean;
+  noteEmpty(): void;
   /** What is charged to the cgroup, bytes; undefined once it is gone. */
   chargedBytes(): number | undefined;
   /** Whether the name still leads to this directory: 'same', to another, or nowhere. */
@@ -50,6 +57,7 @@ export function openPod(directory: string, name: string): PodHandle {
   };
   try {
     const inode = fstatSync(fd, { bigint: true }).ino;
+    let knownEmpty = false;
     const usage = open('memory.usage_in_bytes');
     const stat = open('memory.stat');
     return {
@@ -63,6 +71,13 @@ export function openPod(directory: string, name: string): PodHandle {
       },
       softLimitBytes: limitReader(`${held}/memory.soft_limit_in_bytes`),
       limitBytes: limitReader(`${held}/memory.limit_in_bytes`),
+      isKnownEmpty: () => {
+        knownEmpty &&= processesBelow(held).length === 0;
+        return knownEmpty;
+      },
+      noteEmpty: () => {
+        knownEmpty = true;
+      },
       chargedBytes: () => valueOrUndefined(() => wholeNumber(usage.readRecord())),
       identity: () => identity(path, inode),
       close,

@@ -1,4 +1,4 @@
-import { defer, type Observable, of, type SchedulerLike } from 'rxjs';
+import { defer, type Observable, of, type SchedulerLike, tap } from 'rxjs';
 import { ancestry } from '../../kernel/ancestry.ts';
 import { cgroupOf, type Hierarchy } from '../../kernel/hierarchy.ts';
 import type { NativeAddon } from '../../native/types.ts';
@@ -6,6 +6,7 @@ import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.t
 import { evictPod, type Signals } from './evict.ts';
 import { type HandleCache, handleCache } from './handle-cache.ts';
 import { observePods, type PodFields } from './observe.ts';
+import type { PodHandle } from './pod-handle.ts';
 
 export interface CgroupRuntimeInputs {
   /** The node's cgroup directory (v1 memory hierarchy); its direct children are the pods. */
@@ -75,11 +76,22 @@ function evictHeld(
 ): Observable<EvictProgress> {
   try {
     const handle = handles.get(request.podName);
-    if (handle.id === request.podId) return evictPod(handle, request, dependencies);
+    if (handle.id === request.podId) {
+      return evictPod(handle, request, dependencies).pipe(
+        tap((progress) => noteEmpty(handle, progress)),
+      );
+    }
     return of({ kind: 'refused', reason: 'podReplaced' });
   } catch {
     return of({ kind: 'refused', reason: 'podGone' });
   }
+}
+
+/** An empty cgroup that stays is no candidate until a process joins it. */
+function noteEmpty(handle: PodHandle, progress: EvictProgress): void {
+  const isEmpty =
+    progress.kind === 'refused' ? progress.reason === 'nothingToKill' : progress.kind === 'empty';
+  if (isEmpty) handle.noteEmpty();
 }
 
 /** evictd and its ancestors: their pids, and the cgroups that hold them. */

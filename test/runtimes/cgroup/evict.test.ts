@@ -182,6 +182,18 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     ]);
   });
 
+  it('one that was found empty is no candidate until a process joins it', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const runtime = runtimeOf(node.path);
+    const protection = () => runtime.observePods().map((seen) => seen.protectedBecause);
+    expect(protection()).toEqual([undefined]);
+    await progressOf(runtime, requestFor(runtime, 'pod'));
+    expect(protection()).toEqual(['holds no process']);
+    await spawnMemory({ cgroups: [pod.child('inner').path] });
+    expect(protection()).toEqual([undefined]);
+  });
+
   it.each(GRACES)(
     'one that holds evictd or an ancestor is refused whole (grace %d)',
     async (gracePeriodMs) => {
