@@ -93,7 +93,7 @@ function takeTurn(
   last: Turn | undefined,
   input: Input | Due,
 ): Turn {
-  const podsDue = last === undefined || (input === DUE && nowMs >= last.podsDueAtMs);
+  const podsDue = arePodsDue(nowMs, last, input);
   const seen: Sample = {
     nowMs,
     observations: inputs.read(),
@@ -119,6 +119,16 @@ function takeTurn(
     podsDueAtMs,
     lookAgainAtMs: Math.min(pollAtMs, podsDueAtMs, result.wakeAtMs ?? pollAtMs),
   };
+}
+
+/**
+ * All pods are read each interval; and at a wake-up while none may be evicted, since somebody takes
+ * memory, and it may be a pod that was not there when they were ranked.
+ */
+function arePodsDue(nowMs: number, last: Turn | undefined, input: Input | Due): boolean {
+  if (last === undefined) return true;
+  if (input === DUE) return nowMs >= last.podsDueAtMs;
+  return input.reason === 'wakeup' && last.state.noCandidateAtMs !== undefined;
 }
 
 /** What is to be done, as it is decided; inaction is left out. */

@@ -9,7 +9,7 @@ import {
   heldConditions,
   nextConditionEndMs,
 } from './conditions.ts';
-import type { Cause, Decision, EvictionOutcome } from './decision.ts';
+import type { Cause, Decision, EvictionOutcome, Inaction } from './decision.ts';
 import {
   earliest,
   type FirstObserved,
@@ -36,6 +36,12 @@ export const PASS_OVER_MS = 60_000;
 
 /** How long one without a process is, ms: its first may come at any moment. */
 export const PASS_OVER_EMPTY_MS = 1000;
+
+/**
+ * How often all pods are ranked again while none of them may be evicted, ms: listing and reading
+ * them at each poll would load the node in its worst hour.
+ */
+export const RANK_AGAIN_MS = 1000;
 
 /** How many pods are remembered as passed over; the oldest are forgotten beyond it. */
 export const PASSED_OVER_LIMIT = 1000;
@@ -74,6 +80,8 @@ export interface State {
   readonly passedOver: ReadonlyMap<string, number>;
   /** Whether a dry run has named its victim since the pressure began. */
   readonly said: boolean;
+  /** When (monotonic ms) ranking last found nobody who may be evicted, while that lasts. */
+  readonly noCandidateAtMs: number | undefined;
 }
 
 export const INITIAL_STATE: State = {
@@ -85,6 +93,7 @@ export const INITIAL_STATE: State = {
   inFlight: undefined,
   passedOver: new Map(),
   said: false,
+  noCandidateAtMs: undefined,
 };
 
 export interface StepResult {
@@ -105,7 +114,7 @@ export function step(policy: Policy, before: State, sample: Sample): StepResult 
   const state = observe(policy, settled, sample);
   const decision = decide(policy, state, sample);
   return {
-    state: remember(state, decision),
+    state: remember(state, decision, sample),
     conditions: heldConditions(
       state.conditionsObserved,
       policy.pressureTransitionPeriodMs,
@@ -201,7 +210,11 @@ function decide(policy: Policy, state: State, sample: Sample): Decision {
   if (state.inFlight !== undefined) return decideInFlight(policy, state.inFlight, cause);
   if (cause === undefined) return { kind: 'none', why: 'calm' };
   if (state.said) return { kind: 'none', why: 'said' };
-  if (sample.pods === undefined) return { kind: 'observePods', cause };
+  if (sample.pods === undefined) {
+    const isRanked =
+      sample.nowMs - (state.noCandidateAtMs ?? Number.NEGATIVE_INFINITY) < RANK_AGAIN_MS;
+    return isRanked ? { kind: 'none', why: 'noCandidate' } : { kind: 'observePods', cause };
+  }
   const pod = rankPods(cause.threshold.signal, sample.pods).find(
     (candidate) => candidate.protectedBecause === undefined && !state.passedOver.has(candidate.id),
   );
@@ -261,14 +274,16 @@ export function victimGraceSeconds(policy: Policy, hard: boolean, pod: PodObserv
 }
 
 /** What the decision changes in the state. */
-function remember(state: State, decision: Decision): State {
+function remember(state: State, decision: Decision, sample: Sample): State {
   switch (decision.kind) {
-    case 'none':
     case 'observePods':
       return state;
+    case 'none':
+      return { ...state, noCandidateAtMs: noCandidateAtMs(state, decision.why, sample) };
     case 'evict':
       return {
         ...state,
+        noCandidateAtMs: undefined,
         inFlight: { podId: decision.pod.id, podName: decision.pod.name, hard: decision.hard },
       };
     case 'escalate':
@@ -277,6 +292,11 @@ function remember(state: State, decision: Decision): State {
         inFlight: { podId: decision.podId, podName: decision.podName, hard: true },
       };
   }
+}
+
+function noCandidateAtMs(state: State, why: Inaction, sample: Sample): number | undefined {
+  if (why !== 'noCandidate') return undefined;
+  return sample.pods === undefined ? state.noCandidateAtMs : sample.nowMs;
 }
 
 function nextInstant(policy: Policy, state: State, nowMs: number): number | undefined {

@@ -1,4 +1,4 @@
-import { map, NEVER, type Observable, of } from 'rxjs';
+import { filter, map, NEVER, type Observable, of } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { EvictionOutcome } from '../../src/core/decision.ts';
 import {
@@ -103,6 +103,26 @@ describe('evictionPipeline', () => {
         [0, 100],
         [0, 100],
       ]);
+    });
+  });
+
+  it('while nobody may be evicted ranks each second, and at once when the kernel wakes it', () => {
+    marbles((helpers) => {
+      const wakeups$ = helpers.hot(' w 1299ms w');
+      const guarded = { ...LEAK, protectedBecause: 'configured' };
+      // A second leaking pod that was not there when the pods were ranked.
+      const { turns$, podReads } = play(helpers, {
+        wakeups$,
+        pollAfterMs: 100,
+        available: () => 50 * MI,
+        readPods: () => (helpers.scheduler.now() < 1250 ? [guarded] : [guarded, WEB]),
+      });
+      const decided$ = turns$.pipe(filter(({ decision }) => decision.kind === 'evict'));
+      helpers
+        .expectObservable(said(decided$), '^ 1400ms !')
+        .toBe('1300ms e', { e: 'wakeup evict web' });
+      helpers.flush();
+      expect(podReads).toStrictEqual([0, 1000, 1300]);
     });
   });
 

@@ -473,6 +473,27 @@ describe('candidates', () => {
     expect(wakeAtMs).toBe(300_000);
   });
 
+  it('are looked for again after a second while there are none, or when the pressure is new', () => {
+    const guarded = [{ ...LEAK, protectedBecause: 'holds evictd itself' }];
+    const results = story(
+      policy(),
+      sample(0, 50 * MI, { pods: guarded }),
+      sample(999, 50 * MI),
+      sample(1000, 50 * MI),
+      sample(1001, 50 * MI, { pods: guarded }),
+      sample(1100, 200 * MI),
+      sample(1200, 50 * MI),
+    );
+    expect(said(results)).toStrictEqual([
+      'none noCandidate',
+      'none noCandidate',
+      'observePods',
+      'none noCandidate',
+      'none calm',
+      'observePods',
+    ]);
+  });
+
   it('do not depend on the order in which pods are listed', () => {
     const some = ['a', 'b', 'c', 'd', 'e', 'f'];
     const listed = fc.array(
