@@ -6,6 +6,7 @@ import {
   concat,
   connectable,
   defer,
+  distinctUntilChanged,
   EMPTY,
   filter,
   from,
@@ -47,7 +48,7 @@ import { cgroupRuntime } from './runtimes/cgroup/runtime.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
 import { isFailure, memoryAvailable, memoryReader } from './sources/memory.ts';
 import type { Logger } from './surfaces/log.ts';
-import { reportOutcome, reportPath, reportTurn } from './surfaces/report.ts';
+import { limitedLogger, reportOutcome, reportPath, reportTurn } from './surfaces/report.ts';
 import { EMPTY_MODEL, type Model, type ModelEvent, updateModel } from './surfaces/status.ts';
 
 export interface DaemonInputs {
@@ -126,6 +127,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         view.close();
         runtime.close();
       });
+      const wavering = limitedLogger(logger, () => scheduler.now());
       // First, so that nothing stands between a decision and its first signal.
       running.add(
         execute(decisionsOf(turns$), {
@@ -140,10 +142,11 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         turns$.pipe(startWith(undefined), pairwise()).subscribe(([before, turn]) => {
           if (turn === undefined) return;
           if (turn.sample.outcome !== undefined) reportOutcome(logger, turn.sample.outcome);
-          reportTurn(logger, before, turn);
+          reportTurn(logger, before, turn, { dryRun: settings.dryRun, wavering });
         }),
       );
       running.add(reportPaths(logger, paths$));
+      running.add(reportReadings(logger, turns$, view));
       running.add(turns$.connect());
       return running;
     },
@@ -250,6 +253,33 @@ function readyOf(
     take(1),
     switchMap(() => turns$.pipe(take(1))),
   );
+}
+
+/** Says when the node cannot be read, when it can again, and when it is another cgroup. */
+function reportReadings(logger: Logger, turns$: Observable<Turn>, view: NodeView): Subscription {
+  return turns$
+    .pipe(
+      map(() => ({ failure: view.failure(), cgroupId: view.reading()?.[0].cgroupId })),
+      distinctUntilChanged(
+        (before, now) => before.failure === now.failure && before.cgroupId === now.cgroupId,
+      ),
+      // The first reading is no change, unless it fails.
+      scan(
+        (last, now) => ({ ...now, isFirst: last === undefined }),
+        undefined as NodeChange | undefined,
+      ),
+    )
+    .subscribe((change) => {
+      if (change === undefined) return;
+      const { failure, isFirst } = change;
+      if (failure !== undefined) logger.warn({ part: 'memory', reason: failure }, 'degraded');
+      else if (!isFirst) logger.warn({ part: 'memory' }, 'the node’s cgroup is read again');
+    });
+}
+
+interface NodeChange {
+  readonly failure: string | undefined;
+  readonly isFirst: boolean;
 }
 
 function reportPaths(logger: Logger, paths$: Observable<NotificationPath>): Subscription {

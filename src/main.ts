@@ -28,11 +28,20 @@ function errorText(error: unknown): string {
 }
 
 /** A reader that has gone away (`evictd --help | head -1`) is no error, and ends no daemon. */
-function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
+function isClosedPipe(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'EPIPE';
 }
 
-process.stdout.on('error', ignoreClosedPipe);
-process.stderr.on('error', ignoreClosedPipe);
+/** Only the short commands write here: the daemon's lines go their own way. */
+function failOutput(error: NodeJS.ErrnoException): void {
+  if (isClosedPipe(error)) return;
+  const failure = new EvictdError('EVICTD_OUTPUT', `standard output: ${error.message}`);
+  process.stderr.write(`evictd: ${errorText(failure)}\n`);
+  process.exit(failure.exitStatus);
+}
+
+process.stdout.on('error', failOutput);
+// There is nowhere left to say that.
+process.stderr.on('error', () => undefined);
 process.exitCode = await main(process.argv.slice(2));
 setTimeout(() => process.exit(), LINGER_MS).unref();

@@ -63,7 +63,7 @@ export function evict(
 ): Observable<EvictionOutcome> {
   const { scheduler } = dependencies;
   return defer(() => {
-    const start = begin(decision, scheduler.now());
+    const start = begin(decision, decision.cause.observation.atMs);
     return defer(() => carryOut(start, dependencies)).pipe(
       catchError((error: unknown) => of(failed(start, scheduler.now(), error))),
     );

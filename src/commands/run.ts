@@ -40,9 +40,9 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
   if (process.getuid?.() !== 0 && !settings.dryRun) {
     daemon.degrade('privilege', 'not root: other users’ processes cannot be ended');
   }
+  raisePriority(settings, addon, daemon);
   const socket = await openSocket(settings, node, daemon, log);
   rehearse(inputs);
-  raisePriority(settings, addon, daemon);
   daemon.ready$.subscribe((turn) => {
     const { observations } = turn.sample;
     log.logger.info(
@@ -64,8 +64,13 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
   });
   const running = daemon.start();
   const signal = await stopped;
+  const { turn } = await firstValueFrom(daemon.model$);
+  const abandoned = turn?.state.inFlight?.podName;
   running.unsubscribe();
   socket?.close();
+  if (abandoned !== undefined) {
+    log.logger.warn({ pod: abandoned }, 'eviction abandoned: what it was sent stays sent');
+  }
   log.logger.info({ signal, droppedLogLines: log.dropped() }, 'stopped');
   await log.flush(FLUSH_LIMIT_MS);
   return 0;

@@ -12,7 +12,7 @@ const ANSWER_LIMIT_BYTES = 32 * 2 ** 20;
  * `evictd status`: what the running daemon believes, as JSON or for a person.
  *
  * @returns the exit status
- * @throws EvictdError EVICTD_NOT_RUNNING when no daemon answers
+ * @throws EvictdError EVICTD_NOT_RUNNING when nobody listens, EVICTD_UNREACHABLE when nobody answers
  */
 export async function statusCommand(options: {
   readonly socketPath: string;
@@ -29,7 +29,7 @@ function ask(socketPath: string): Promise<string> {
   const fail = (cause: unknown): EvictdError => {
     const why = cause instanceof Error ? cause.message : String(cause);
     return new EvictdError(
-      'EVICTD_NOT_RUNNING',
+      isAbsent(cause) ? 'EVICTD_NOT_RUNNING' : 'EVICTD_UNREACHABLE',
       `no daemon answers: ${why}`,
       { source: '--socket', value: socketPath },
       cause,
@@ -58,6 +58,12 @@ function ask(socketPath: string): Promise<string> {
   });
 }
 
+/** Nobody listens: all else may be a daemon that is well and cannot be asked. */
+function isAbsent(cause: unknown): boolean {
+  const { code } = cause as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ECONNREFUSED';
+}
+
 function parseStatus(text: string, socketPath: string): StatusDocument {
   try {
     const document = JSON.parse(text) as StatusDocument;
@@ -65,7 +71,7 @@ function parseStatus(text: string, socketPath: string): StatusDocument {
   } catch {
     // Not JSON: the same answer.
   }
-  throw new EvictdError('EVICTD_NOT_RUNNING', 'what answers is no evictd of this version', {
+  throw new EvictdError('EVICTD_UNREACHABLE', 'what answers is no evictd of this version', {
     source: '--socket',
     value: socketPath,
   });

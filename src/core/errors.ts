@@ -34,6 +34,11 @@ export const ERRORS = {
   EVICTD_SOCKET: { exitStatus: 4, meaning: 'the status socket cannot be made' },
   EVICTD_SOCKET_IN_USE: { exitStatus: 5, meaning: 'a live daemon answers on the status socket' },
   EVICTD_NOT_RUNNING: { exitStatus: 6, meaning: 'no daemon answers on the status socket' },
+  EVICTD_UNREACHABLE: {
+    exitStatus: 9,
+    meaning: 'the status socket is there, and cannot be asked or does not answer',
+  },
+  EVICTD_OUTPUT: { exitStatus: 1, meaning: 'standard output cannot be written' },
   EVICTD_UNSUPPORTED: { exitStatus: 7, meaning: 'this machine lacks what the command needs' },
   EVICTD_DEMO: { exitStatus: 8, meaning: 'the demo did not end as it should have' },
 } as const satisfies Record<string, ErrorRow>;

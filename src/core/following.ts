@@ -14,7 +14,8 @@ export function closePollMs(
   inactiveFileBytes: number,
   usageBytes: number,
 ): number | undefined {
-  const arming = armingFor(capacityBytes, thresholdBytes, inactiveFileBytes);
+  // As of what is followed already: that begins at more inactive file than it ends at.
+  const arming = armingFor(capacityBytes, thresholdBytes, inactiveFileBytes, 'followed');
   return arming.kind === 'followed' && usageBytes > arming.closeAboveBytes
     ? CLOSE_POLL_MS
     : undefined;

@@ -2,6 +2,7 @@ import type { Cause } from './decision.ts';
 import type { PodObservation } from './pod.ts';
 import { formatQuantity } from './quantity.ts';
 import { SIGNALS } from './signal.ts';
+import { thresholdLevel } from './threshold.ts';
 
 /**
  * Why something is evicted, in the kubelet's words. Source: kubelet `helpers.go`,
@@ -9,7 +10,10 @@ import { SIGNALS } from './signal.ts';
  */
 export function evictionMessage(cause: Cause, pod: PodObservation | undefined): string {
   const { resource } = SIGNALS[cause.threshold.signal];
-  const numbers = `Threshold quantity: ${bytes(cause.level)}, available: ${bytes(cause.observation.available)}`;
+  const { threshold, observation } = cause;
+  // The threshold itself, also where it is its minimum reclaim that is not regained.
+  const level = thresholdLevel(threshold, observation.capacity, false);
+  const numbers = `Threshold quantity: ${bytes(level)}, available: ${bytes(observation.available)}`;
   const node = `The node was low on resource: ${resource}. ${numbers}.`;
   if (pod === undefined) return node;
   const usage =

@@ -11,6 +11,7 @@ import type { Decision, EvictionOutcome } from './decision.ts';
 import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
+import { POLL_FLOOR_MS } from './polling.ts';
 import { DUE, type Due, scanUntilDue } from './scan-until-due.ts';
 import type { NodeCondition } from './signal.ts';
 import { INITIAL_STATE, type Sample, type StepResult, step } from './step.ts';
@@ -128,7 +129,10 @@ function takeTurn(
 function arePodsDue(nowMs: number, last: Turn | undefined, input: Input | Due): boolean {
   if (last === undefined) return true;
   if (input === DUE) return nowMs >= last.podsDueAtMs;
-  return input.reason === 'wakeup' && last.state.noCandidateAtMs !== undefined;
+  const rankedAtMs = last.state.noCandidateAtMs;
+  return (
+    input.reason === 'wakeup' && rankedAtMs !== undefined && nowMs - rankedAtMs >= POLL_FLOOR_MS
+  );
 }
 
 /** What is to be done, as it is decided; inaction is left out. */

@@ -7,6 +7,12 @@ export type Due = typeof DUE;
 /** Longest single timer, ms: Node fires those over 2^31 − 1 ms at once. */
 export const LONGEST_TIMER_MS = 3_600_000;
 
+/**
+ * How many inputs are taken in one turn of the event loop. Each may feed the next (an eviction that
+ * is refused at once is an input), and signals and wake-ups want to be heard in between.
+ */
+export const TURN_LIMIT = 16;
+
 /** How many inputs may wait while one is taken; more than that is a loop. */
 export const BACKLOG_LIMIT = 10_000;
 
@@ -43,17 +49,23 @@ export function scanUntilDue<I, R>(
 
       const take = (input: I | Due): void => {
         backlog.push(input);
-        if (taking) {
-          if (backlog.length > BACKLOG_LIMIT)
-            subscriber.error(new Error('scanUntilDue: inputs feed on themselves'));
+        if (backlog.length > BACKLOG_LIMIT) {
+          subscriber.error(new Error('scanUntilDue: inputs feed on themselves'));
+        }
+        if (!taking) drain();
+      };
+      const drain = (): void => {
+        taking = true;
+        for (let taken = 0; taken < TURN_LIMIT && backlog.length > 0; taken += 1) {
+          if (subscriber.closed) return;
+          reduceNext(backlog.shift() as I | Due);
+        }
+        // Still taking, so that what comes before the next turn waits behind what is here.
+        if (backlog.length > 0) {
+          subscriber.add(scheduler.schedule(drain));
           return;
         }
-        taking = true;
-        try {
-          while (backlog.length > 0 && !subscriber.closed) reduceNext(backlog.shift() as I | Due);
-        } finally {
-          taking = false;
-        }
+        taking = false;
         if (completed) subscriber.complete();
       };
       const reduceNext = (input: I | Due): void => {

@@ -43,6 +43,12 @@ export const PASS_OVER_EMPTY_MS = 1000;
  */
 export const RANK_AGAIN_MS = 1000;
 
+/**
+ * How long nothing must have been met for pressure to count as new, ms: right at a threshold a
+ * reading wavers, and a dry run would speak at each crossing.
+ */
+export const BURST_GAP_MS = 1000;
+
 /** How many pods are remembered as passed over; the oldest are forgotten beyond it. */
 export const PASSED_OVER_LIMIT = 1000;
 
@@ -78,6 +84,8 @@ export interface State {
   readonly inFlight: InFlight | undefined;
   /** Until when (monotonic ms) a pod that could not be evicted is left alone, by pod id. */
   readonly passedOver: ReadonlyMap<string, number>;
+  /** When (monotonic ms) anything was last met. */
+  readonly metAtMs: number;
   /** Whether a dry run has named its victim since the pressure began. */
   readonly said: boolean;
   /** When (monotonic ms) ranking last found nobody who may be evicted, while that lasts. */
@@ -92,6 +100,7 @@ export const INITIAL_STATE: State = {
   conditionsObserved: new Map(),
   inFlight: undefined,
   passedOver: new Map(),
+  metAtMs: Number.NEGATIVE_INFINITY,
   said: false,
   noCandidateAtMs: undefined,
 };
@@ -193,7 +202,8 @@ function observe(policy: Policy, before: State, sample: Sample): State {
       (threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),
     ),
     conditionsObserved: conditionsLastObserved(readAndMet, before.conditionsObserved, sample.nowMs),
-    said: before.said && met.length > 0,
+    metAtMs: met.length > 0 ? sample.nowMs : before.metAtMs,
+    said: before.said && sample.nowMs - before.metAtMs < BURST_GAP_MS,
   };
 }
 

@@ -35,7 +35,7 @@ export async function openLog(sink: Sink, level: LogLevel, pretty: boolean): Pro
 async function prettyFormat(): Promise<(line: string) => string> {
   const { prettyFactory } = await import('pino-pretty');
   const format = prettyFactory({
-    colorize: true,
+    colorize: process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb',
     singleLine: true,
     ignore: 'name,pid',
     translateTime: 'SYS:HH:MM:ss.l',

@@ -7,11 +7,71 @@ import type { NotificationPath } from '../ports/notification.ts';
 import { outcomeReason } from './status.ts';
 
 /** Logs what changed from one turn to the next. */
-export function reportTurn(logger: Logger, before: Turn | undefined, turn: Turn): void {
+export function reportTurn(
+  logger: Logger,
+  before: Turn | undefined,
+  turn: Turn,
+  { dryRun = false, wavering = logger }: ReportOptions = {},
+): void {
   reportSample(logger, turn);
-  reportThresholds(logger, before, turn);
+  reportUnsatisfiable(logger, before, turn);
+  reportThresholds(wavering, before, turn);
   reportConditions(logger, before, turn);
-  reportDecision(logger, before, turn);
+  reportDecision(logger, wavering, before, turn, dryRun);
+}
+
+export interface ReportOptions {
+  readonly dryRun?: boolean;
+  /** Where lines go that a reading right at a threshold would repeat without end. */
+  readonly wavering?: Wavering;
+}
+
+type Wavering = Pick<Logger, 'info' | 'warn'>;
+
+/** How many lines about wavering thresholds are let through in each second. */
+const WAVERING_LINES = 10;
+
+/**
+ * A logger that lets so many lines through in each second, and says how many it left out when the
+ * next second has lines again.
+ *
+ * @param nowMs the monotonic clock
+ */
+export function limitedLogger(logger: Logger, nowMs: () => number): Wavering {
+  let secondMs = Number.NEGATIVE_INFINITY;
+  let lines = 0;
+  const limited =
+    (level: 'info' | 'warn') =>
+    (fields: unknown, text?: string): void => {
+      if (nowMs() - secondMs >= 1000) {
+        const leftOut = lines - WAVERING_LINES;
+        if (leftOut > 0)
+          logger.warn({ lines: leftOut }, 'lines about a wavering threshold left out');
+        secondMs = nowMs();
+        lines = 0;
+      }
+      lines += 1;
+      if (lines <= WAVERING_LINES) logger[level](fields, text);
+    };
+  return { info: limited('info'), warn: limited('warn') };
+}
+
+/** A threshold that is not below the capacity is met whatever is freed: said when it becomes so. */
+function reportUnsatisfiable(logger: Logger, before: Turn | undefined, turn: Turn): void {
+  for (const threshold of turn.state.met) {
+    if (isUnsatisfiable(threshold, turn) && !(before && isUnsatisfiable(threshold, before))) {
+      logger.warn(
+        thresholdFields(threshold, turn),
+        'the threshold is not below the capacity: it is always met',
+      );
+    }
+  }
+}
+
+function isUnsatisfiable(threshold: Threshold, turn: Turn): boolean {
+  const observation = turn.state.observations.find(({ signal }) => signal === threshold.signal);
+  if (observation === undefined) return false;
+  return thresholdLevel(threshold, observation.capacity, false) >= observation.capacity;
 }
 
 function reportSample(logger: Logger, turn: Turn): void {
@@ -24,7 +84,7 @@ function reportSample(logger: Logger, turn: Turn): void {
   if (pods !== undefined) logger.debug({ pods: pods.length, reason: turn.reason }, 'pods read');
 }
 
-function reportThresholds(logger: Logger, before: Turn | undefined, turn: Turn): void {
+function reportThresholds(logger: Wavering, before: Turn | undefined, turn: Turn): void {
   const [was, is] = [before?.state.met ?? [], turn.state.met];
   for (const threshold of is) {
     if (!includes(was, threshold)) logger.warn(thresholdFields(threshold, turn), 'threshold met');
@@ -64,18 +124,27 @@ function reportConditions(logger: Logger, before: Turn | undefined, turn: Turn):
     if (!is.includes(condition)) logger.info({ condition }, 'node condition cleared');
 }
 
-function reportDecision(logger: Logger, before: Turn | undefined, turn: Turn): void {
+function reportDecision(
+  logger: Logger,
+  wavering: Wavering,
+  before: Turn | undefined,
+  turn: Turn,
+  dryRun: boolean,
+): void {
   const { decision } = turn;
   switch (decision.kind) {
     case 'observePods':
       return;
     case 'none':
       if (decision.why === 'noCandidate' && !isNoCandidate(before)) {
-        logger.warn({ pods: turn.sample.pods?.length ?? 0 }, 'pressure, but no pod may be evicted');
+        wavering.warn(
+          { pods: turn.sample.pods?.length ?? 0 },
+          'pressure, but no pod may be evicted',
+        );
       }
       return;
     case 'evict':
-      logger.warn(
+      logger[dryRun ? 'info' : 'warn'](
         {
           pod: decision.pod.name,
           signal: decision.cause.threshold.signal,
@@ -90,7 +159,7 @@ function reportDecision(logger: Logger, before: Turn | undefined, turn: Turn): v
           wakeup: turn.reason,
           reason: decision.message,
         },
-        'evicting',
+        dryRun ? 'dry run: would have evicted' : 'evicting',
       );
       return;
     case 'escalate':
@@ -112,14 +181,14 @@ const OUTCOME_LINES = {
   failed: { level: 'error', text: 'eviction failed' },
 } as const;
 
-/** Logs how an eviction ended. */
+/** Logs how an eviction ended. A dry run has said all with its decision. */
 export function reportOutcome(logger: Logger, outcome: EvictionOutcome): void {
+  if (outcome.kind === 'refused' && outcome.reason === 'dryRun') return;
   const { level, text } = OUTCOME_LINES[outcome.kind];
   const { decidedAtMs, firstSignalAtMs, killedAtMs, emptyAtMs, endedAtMs } = outcome.timing;
   const after = (atMs: number | undefined): number | null =>
     atMs === undefined ? null : Math.round((atMs - decidedAtMs) * 1000) / 1000;
   const reason = outcomeReason(outcome);
-  const isDryRun = outcome.kind === 'refused' && outcome.reason === 'dryRun';
   logger[level](
     {
       pod: outcome.podName,
@@ -131,7 +200,7 @@ export function reportOutcome(logger: Logger, outcome: EvictionOutcome): void {
       emptyMs: after(emptyAtMs),
       endedMs: after(endedAtMs),
     },
-    isDryRun ? 'dry run: would have evicted' : text,
+    text,
   );
 }
 
@@ -149,7 +218,7 @@ export function reportPath(
         'kernel notification failed: polling takes over',
       );
     }
-  } else if (path.arming?.kind !== before?.arming?.kind && path.arming?.kind !== 'armed') {
+  } else if (path.arming?.kind !== before?.arming?.kind && path.arming?.kind === 'followed') {
     logger.warn(
       { ...fields, arming: path.arming },
       'no level of usage tells the crossing of this threshold',

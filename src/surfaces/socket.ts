@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdirSync, renameSync, unlinkSync } from 'node:fs';
+import { chmodSync, linkSync, lstatSync, mkdirSync, renameSync, rmSync, unlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -7,6 +7,10 @@ import { EvictdError } from '../core/errors.ts';
 /** How long another daemon is given to answer on its socket, ms. */
 const PROBE_LIMIT_MS = 1000;
 const SOCKET_MODE = 0o660;
+/** How often Node looks whether a client takes too long, ms; its own default is half a minute. */
+const SERVER_OPTIONS = { connectionsCheckingInterval: 1000 };
+/** What fits into a `sockaddr_un`, without the NUL at its end. */
+const SOCKET_PATH_LIMIT_BYTES = 107;
 /** Connections at a time; more are refused. */
 const CONNECTION_LIMIT = 32;
 /** How long a client may take over its request, ms. */
@@ -29,7 +33,7 @@ export async function serveStatus(
   status: () => Promise<unknown>,
 ): Promise<StatusSocket> {
   await clearTheWay(socketPath);
-  const server = createServer((request, response) => {
+  const server = createServer(SERVER_OPTIONS, (request, response) => {
     const isStatus = request.method === 'GET' && request.url === '/v1/status';
     response.setHeader('content-type', 'application/json');
     response.setHeader('connection', 'close');
@@ -49,6 +53,8 @@ export async function serveStatus(
   server.maxConnections = CONNECTION_LIMIT;
   server.requestTimeout = REQUEST_LIMIT_MS;
   server.headersTimeout = REQUEST_LIMIT_MS;
+  // A client that does not read its answer.
+  server.setTimeout(REQUEST_LIMIT_MS, (socket) => socket.destroy());
   server.on('clientError', (_error, socket) => socket.destroy());
   const inode = await listen(server, socketPath);
   server.unref();
@@ -62,10 +68,20 @@ export async function serveStatus(
   };
 }
 
-/** Listens under a name of its own, then takes the place: nobody ever meets a wrong mode. */
+/**
+ * Listens under a name of its own and links it to the path once it has its mode: nobody ever meets
+ * another mode, who loses a race for the path is told so, and libuv, which removes at the end
+ * whatever has the name that it bound, removes nobody else's.
+ */
 async function listen(server: Server, socketPath: string): Promise<bigint | undefined> {
   const own = path.join(path.dirname(socketPath), `.${process.pid}`);
+  // The kernel would cut it, and another file be meant.
+  if (Buffer.byteLength(own) > SOCKET_PATH_LIMIT_BYTES) {
+    throw cannotMake(socketPath, new Error('the path of its directory is too long'));
+  }
   try {
+    // Left by one that had this number before and was killed between two lines of this.
+    rmSync(own, { force: true });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(own, () => {
@@ -74,11 +90,15 @@ async function listen(server: Server, socketPath: string): Promise<bigint | unde
       });
     });
     chmodSync(own, SOCKET_MODE);
-    renameSync(own, socketPath);
+    linkSync(own, socketPath);
     return inodeOf(socketPath);
   } catch (error) {
     server.close();
-    throw cannotMake(socketPath, error);
+    throw (error as NodeJS.ErrnoException).code === 'EEXIST'
+      ? inUse(socketPath)
+      : cannotMake(socketPath, error);
+  } finally {
+    rmSync(own, { force: true });
   }
 }
 
@@ -92,12 +112,27 @@ async function clearTheWay(socketPath: string): Promise<void> {
   if (found === undefined) return;
   if (!found.isSocket())
     throw cannotMake(socketPath, new Error('a file that is no socket is in its place'));
-  if (await isAnswering(socketPath)) {
-    throw new EvictdError('EVICTD_SOCKET_IN_USE', 'another evictd answers on this socket', {
-      source: '--socket',
-      value: socketPath,
-    });
+  if (await isAnswering(socketPath)) throw inUse(socketPath);
+  await removeDead(socketPath);
+}
+
+/**
+ * Takes a dead socket out of the way under a name of its own and looks once more: another daemon may
+ * have taken the place since.
+ */
+async function removeDead(socketPath: string): Promise<void> {
+  const aside = path.join(path.dirname(socketPath), `.${process.pid}`);
+  try {
+    renameSync(socketPath, aside);
+    const isAlive = await isAnswering(aside);
+    if (isAlive) linkSync(aside, socketPath);
+    rmSync(aside, { force: true });
+    if (!isAlive) return;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw cannotMake(socketPath, error);
   }
+  throw inUse(socketPath);
 }
 
 /** Anything but a refused connection counts as alive: EACCES or a full backlog are no proof of death. */
@@ -120,6 +155,13 @@ function isAnswering(socketPath: string): Promise<boolean> {
 
 function inodeOf(file: string): bigint | undefined {
   return lstatSync(file, { bigint: true, throwIfNoEntry: false })?.ino;
+}
+
+function inUse(socketPath: string): EvictdError {
+  return new EvictdError('EVICTD_SOCKET_IN_USE', 'another evictd answers on this socket', {
+    source: '--socket',
+    value: socketPath,
+  });
 }
 
 function cannotMake(socketPath: string, cause: unknown): EvictdError {

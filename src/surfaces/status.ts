@@ -1,4 +1,4 @@
-import type { EvictionOutcome } from '../core/decision.ts';
+import type { Decision, EvictionOutcome } from '../core/decision.ts';
 import { graceEndsAtMs } from '../core/grace.ts';
 import type { Turn } from '../core/pipeline.ts';
 import type { PodObservation } from '../core/pod.ts';
@@ -81,8 +81,7 @@ export function updateModel(model: Model, event: ModelEvent): Model {
 }
 
 function afterTurn(model: Model, turn: Turn, reading: MemoryReading | undefined): Model {
-  const evictions =
-    turn.decision.kind === 'evict' ? withDecision(model.evictions, turn) : model.evictions;
+  const evictions = withDecision(model.evictions, turn);
   return {
     ...model,
     turn,
@@ -94,6 +93,7 @@ function afterTurn(model: Model, turn: Turn, reading: MemoryReading | undefined)
 }
 
 function withDecision(evictions: readonly EvictionRecord[], turn: Turn): readonly EvictionRecord[] {
+  if (turn.decision.kind === 'escalate') return withEscalation(evictions, turn.decision);
   if (turn.decision.kind !== 'evict') return evictions;
   const { pod, hard, gracePeriodMs, message } = turn.decision;
   const record: EvictionRecord = {
@@ -102,10 +102,22 @@ function withDecision(evictions: readonly EvictionRecord[], turn: Turn): readonl
     hard,
     gracePeriodMs,
     message,
-    decidedAtMs: turn.sample.nowMs,
+    decidedAtMs: turn.decision.cause.observation.atMs,
     outcome: undefined,
   };
   return [...evictions, record].slice(-REMEMBERED_EVICTIONS);
+}
+
+/** What began as a soft eviction is a hard one from here on. */
+function withEscalation(
+  evictions: readonly EvictionRecord[],
+  { podId, gracePeriodMs, message }: Extract<Decision, { kind: 'escalate' }>,
+): readonly EvictionRecord[] {
+  return evictions.map((record) =>
+    record.podId === podId && record.outcome === undefined
+      ? { ...record, hard: true, gracePeriodMs, message }
+      : record,
+  );
 }
 
 /** The last record of the pod without an outcome gets this one. */

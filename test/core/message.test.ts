@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { evictionMessage } from '../../src/core/message.ts';
-import { cause, MI, observation, pod } from '../support/builders.ts';
+import { cause, MI, observation, pod, threshold, value } from '../support/builders.ts';
 
 describe('evictionMessage', () => {
   const low = cause({ level: 100 * MI, observation: observation(50 * MI) });
@@ -22,9 +22,23 @@ describe('evictionMessage', () => {
   });
 
   it('gives bytes that are no multiple exactly', () => {
-    const odd = cause({ level: 100 * MI + 1, observation: observation(1) });
+    const odd = cause({
+      threshold: threshold({ value: value('104857601') }),
+      observation: observation(1),
+    });
     expect(evictionMessage(odd, undefined)).toContain(
       'Threshold quantity: 104857601, available: 1.',
+    );
+  });
+
+  it('names the threshold, not the threshold with its minimum reclaim', () => {
+    const reclaiming = cause({
+      level: 130 * MI,
+      reclaiming: true,
+      observation: observation(110 * MI),
+    });
+    expect(evictionMessage(reclaiming, undefined)).toContain(
+      'Threshold quantity: 100Mi, available: 110Mi.',
     );
   });
 

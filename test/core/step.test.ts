@@ -533,7 +533,7 @@ describe('a signal that could not be read', () => {
       sample(30_000, 150 * MI, withPods),
     );
     expect(said(results)).toStrictEqual(['none calm', 'none calm', 'none calm', 'evict leak']);
-    expect(results[1]?.state).toStrictEqual(results[0]?.state);
+    expect(results[1]?.state).toStrictEqual({ ...results[0]?.state, metAtMs: 10_000 });
     expect(results[1]?.wakeAtMs).toBe(30_000);
   });
 
@@ -592,13 +592,18 @@ describe('a dry run', () => {
       sample(3, undefined, withPods),
       sample(4, 40 * MI, withPods),
       sample(5, 200 * MI, withPods),
-      sample(6, 50 * MI, withPods),
+      sample(1003, 50 * MI, withPods),
+      sample(1004, 200 * MI, withPods),
+      sample(2003, 50 * MI, withPods),
     );
     expect(said(results)).toStrictEqual([
       'evict leak',
       'none said',
       'none said',
       'none calm',
+      'none said',
+      'none calm',
+      // Less than a second later it is the same burst.
       'none said',
       'none calm',
       'evict leak',

@@ -104,8 +104,10 @@ describeWith({ root: true, cgroupV1: true }, 'kernel notification', () => {
     await daemon.line('pressure, but no pod may be evicted');
     web.expectAlive();
     await daemon.stop();
-    const warned = daemon.lines.filter(({ msg }) => msg.startsWith('no level of usage tells'));
-    expect(warned).toEqual([expect.objectContaining({ level: 'warn', arming: expect.anything() })]);
+    const warned = daemon.lines.filter(({ msg }) => msg.startsWith('the threshold is not below'));
+    expect(warned).toEqual([
+      expect.objectContaining({ level: 'warn', signal: 'memory.available', kind: 'hard' }),
+    ]);
   });
 
   it('follows reclaim where inactive file exceeds the threshold, and still evicts', async () => {

@@ -153,7 +153,12 @@ describeWith({ root: true, cgroupV1: true }, 'a soft threshold', () => {
     report(`dead ${(atMs - startedMs).toFixed(0)} ms after it began to fill the rest`);
     const evictions = await daemon.ended(1);
     expect(evictions).toHaveLength(1);
-    expect(evictions[0]).toMatchObject({ pod: 'leak', outcome: 'evicted', gracePeriodMs: 60_000 });
+    expect(evictions[0]).toMatchObject({
+      pod: 'leak',
+      outcome: 'evicted',
+      hard: true,
+      gracePeriodMs: 0,
+    });
     expect(evictions[0]?.timing.killedMs).toBeLessThan(5000);
     web.expectAlive();
     await daemon.stop();

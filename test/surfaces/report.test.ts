@@ -4,8 +4,17 @@ import type { Turn } from '../../src/core/pipeline.ts';
 import type { Policy } from '../../src/core/policy.ts';
 import { INITIAL_STATE, type Sample, step } from '../../src/core/step.ts';
 import type { NotificationPath } from '../../src/ports/notification.ts';
-import { reportOutcome, reportPath, reportTurn } from '../../src/surfaces/report.ts';
-import { MI, outcome, pod, policy, sample, softThreshold, threshold } from '../support/builders.ts';
+import { limitedLogger, reportOutcome, reportPath, reportTurn } from '../../src/surfaces/report.ts';
+import {
+  MI,
+  outcome,
+  pod,
+  policy,
+  sample,
+  softThreshold,
+  threshold,
+  value,
+} from '../support/builders.ts';
 
 type Line = readonly [level: string, text: string, fields: Record<string, unknown>];
 
@@ -50,6 +59,28 @@ const texts = (lines: readonly (readonly Line[])[]) =>
   lines.map((some) => some.map(([level, text]) => `${level}: ${text}`));
 
 describe('reportTurn', () => {
+  it('says once that a threshold is not below the capacity', () => {
+    const by = policy({ thresholds: [threshold({ value: value('2Gi') })] });
+    const line = 'warn: the threshold is not below the capacity: it is always met';
+    const said = texts(linesOf(by, sample(0, 500 * MI), sample(1, 400 * MI)));
+    expect(said.map((some) => some.filter((text) => text === line).length)).toStrictEqual([1, 0]);
+  });
+
+  it('calls the eviction of a dry run by its name', () => {
+    const { logger, texts: said, lines } = fakeLogger();
+    const one = sample(0, 50 * MI, PODS);
+    const turn: Turn = {
+      ...step(BY, INITIAL_STATE, one),
+      reason: 'wakeup',
+      sample: one,
+      podsDueAtMs: 0,
+      lookAgainAtMs: 0,
+    };
+    reportTurn(logger, undefined, turn, { dryRun: true });
+    expect(said().at(-1)).toBe('info: dry run: would have evicted');
+    expect(lines.at(-1)?.[2]).toMatchObject({ pod: 'leak' });
+  });
+
   it('has one line for each change, and none for nothing', () => {
     const lines = linesOf(
       BY,
@@ -147,17 +178,45 @@ describe('reportTurn', () => {
   });
 });
 
+describe('limitedLogger', () => {
+  it('lets ten lines through in each second, and counts the rest', () => {
+    const { logger, texts: said, lines } = fakeLogger();
+    let nowMs = 0;
+    const limited = limitedLogger(logger, () => nowMs);
+    for (let line = 0; line < 25; line += 1) limited.warn({}, 'met');
+    expect(said()).toHaveLength(10);
+    nowMs = 999;
+    limited.info({}, 'no longer met');
+    expect(said()).toHaveLength(10);
+    nowMs = 1000;
+    limited.info({}, 'no longer met');
+    expect(said().slice(10)).toStrictEqual([
+      'warn: lines about a wavering threshold left out',
+      'info: no longer met',
+    ]);
+    expect(lines[10]?.[2]).toStrictEqual({ lines: 16 });
+    nowMs = 2000;
+    limited.info({}, 'met');
+    expect(said()).toHaveLength(13);
+  });
+});
+
 describe('reportOutcome', () => {
   it.each([
     ['warn: evicted', outcome('leak', { kind: 'evicted', chargedBytes: 4096 })],
     ['info: eviction not carried out', outcome('leak', { kind: 'refused', reason: 'podGone' })],
-    ['info: dry run: would have evicted', outcome('leak', { kind: 'refused', reason: 'dryRun' })],
     ['error: eviction timed out', outcome('leak', { kind: 'timedOut', reason: 'stillDying' })],
     ['error: eviction failed', outcome('leak', { kind: 'failed', error: 'EPERM' })],
   ])('%s', (expected, ended) => {
     const { logger, texts: said } = fakeLogger();
     reportOutcome(logger, ended);
     expect(said()).toStrictEqual([expected]);
+  });
+
+  it('a dry run has said all with its decision', () => {
+    const { logger, texts: said } = fakeLogger();
+    reportOutcome(logger, outcome('leak', { kind: 'refused', reason: 'dryRun' }));
+    expect(said()).toStrictEqual([]);
   });
 
   it('gives what stays charged, and the time of each stage after the decision', () => {
@@ -205,12 +264,7 @@ describe('reportPath', () => {
     ['armed anew', path({}), path({}), []],
     ['refused', undefined, refused, ['warn: kernel notification failed: polling takes over']],
     ['refused again for the same reason', refused, refused, []],
-    [
-      'always met',
-      undefined,
-      always,
-      ['warn: no level of usage tells the crossing of this threshold'],
-    ],
+    ['always met, which the turn that finds it so says', undefined, always, []],
     ['still always met', always, always, []],
   ])('%s', (_, before, now, expected) => {
     const { logger, texts: said } = fakeLogger();

@@ -22,7 +22,12 @@ export interface ObserveInputs {
   /** Cgroup directories of evictd and its ancestors. */
   readonly ownDirectories: () => readonly string[];
   readonly nowMs: () => number;
+  /** Looks at every pod whether it has a process, not only at those that look as if they had none. */
+  readonly checkEmpty?: boolean;
 }
+
+/** A pod of less, bytes, is looked at whether it has a process at all: without one there is nothing to kill. */
+const SMALL_BYTES = 2 ** 20;
 
 const NANO = 1_000_000_000n;
 
@@ -58,6 +63,9 @@ function observePod(
   const seen = readPod(inputs.handles, name, nowMs);
   if (seen === undefined) return undefined;
   const { handle, counters } = seen;
+  if (inputs.checkEmpty === true || (counters?.workingSetBytes ?? 0) < SMALL_BYTES) {
+    handle.checkEmpty();
+  }
   const fields = inputs.fields.get(name);
   const memoryRequestNano = fields?.memoryRequestNano ?? requestOf(counters?.softLimitBytes);
   return {

@@ -30,10 +30,17 @@ export interface PodHandle {
    */
   isKnownEmpty(): boolean;
   noteEmpty(): void;
+  /** Looks whether a process is there. */
+  checkEmpty(): void;
   /** What is charged to the cgroup, bytes; undefined once it is gone. */
   chargedBytes(): number | undefined;
   /** Whether the name still leads to this directory: 'same', to another, or nowhere. */
   identity(): 'same' | 'replaced' | 'gone';
+  /**
+   * Keeps the descriptors open until what is returned is called, whatever `close()` says meanwhile:
+   * a number that is closed under an eviction would become another pod's.
+   */
+  pin(): () => void;
   close(): void;
 }
 
@@ -51,10 +58,12 @@ export function openPod(directory: string, name: string): PodHandle {
     opened.push(control);
     return control;
   };
-  const close = (): void => {
+  const release = (): void => {
     for (const file of opened.splice(0)) file.close();
     closeSync(fd);
   };
+  let pins = 0;
+  let isClosed = false;
   try {
     const inode = fstatSync(fd, { bigint: true }).ino;
     let knownEmpty = false;
@@ -78,12 +87,26 @@ export function openPod(directory: string, name: string): PodHandle {
       noteEmpty: () => {
         knownEmpty = true;
       },
+      checkEmpty: () => {
+        knownEmpty = processesBelow(held).length === 0;
+      },
       chargedBytes: () => valueOrUndefined(() => wholeNumber(usage.readRecord())),
       identity: () => identity(path, inode),
-      close,
+      pin: () => {
+        pins += 1;
+        return () => {
+          pins -= 1;
+          if (pins === 0 && isClosed) release();
+        };
+      },
+      close: () => {
+        if (isClosed) return;
+        isClosed = true;
+        if (pins === 0) release();
+      },
     };
   } catch (error) {
-    close();
+    release();
     throw error;
   }
 }

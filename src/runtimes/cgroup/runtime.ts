@@ -1,4 +1,4 @@
-import { defer, type Observable, of, type SchedulerLike, tap } from 'rxjs';
+import { defer, finalize, type Observable, of, type SchedulerLike, tap } from 'rxjs';
 import { ancestry } from '../../kernel/ancestry.ts';
 import { cgroupOf, type Hierarchy } from '../../kernel/hierarchy.ts';
 import type { NativeAddon } from '../../native/types.ts';
@@ -39,16 +39,23 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
     evict: missing,
     reap: native === undefined ? missing : native.capabilities().processMrelease,
   };
+  // One empty cgroup that ranked first is seldom alone: the next listing looks at all of them.
+  let isEmptySuspected = false;
   return {
     capabilities,
-    observePods: () =>
-      observePods({
+    observePods: () => {
+      const checkEmpty = isEmptySuspected;
+      isEmptySuspected = false;
+      const { fields } = inputs;
+      return observePods({
         directory,
         handles,
-        fields: inputs.fields,
+        fields,
         ownDirectories: own.directories,
         nowMs,
-      }),
+        checkEmpty,
+      });
+    },
     evict: (request) =>
       defer(() => {
         if (native === undefined || missing !== null) {
@@ -63,7 +70,11 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
           scheduler,
           signals: inputs.signals,
           isOwn: own.isOwn,
-        });
+        }).pipe(
+          tap((progress) => {
+            if (isNothingToKill(progress)) isEmptySuspected = true;
+          }),
+        );
       }),
     close: () => handles.close(),
   };
@@ -77,8 +88,10 @@ function evictHeld(
   try {
     const handle = handles.get(request.podName);
     if (handle.id === request.podId) {
+      const unpin = handle.pin();
       return evictPod(handle, request, dependencies).pipe(
         tap((progress) => noteEmpty(handle, progress)),
+        finalize(unpin),
       );
     }
     return of({ kind: 'refused', reason: 'podReplaced' });
@@ -87,11 +100,13 @@ function evictHeld(
   }
 }
 
+function isNothingToKill(progress: EvictProgress): boolean {
+  return progress.kind === 'refused' && progress.reason === 'nothingToKill';
+}
+
 /** An empty cgroup that stays is no candidate until a process joins it. */
 function noteEmpty(handle: PodHandle, progress: EvictProgress): void {
-  const isEmpty =
-    progress.kind === 'refused' ? progress.reason === 'nothingToKill' : progress.kind === 'empty';
-  if (isEmpty) handle.noteEmpty();
+  if (progress.kind === 'empty' || isNothingToKill(progress)) handle.noteEmpty();
 }
 
 /** evictd and its ancestors: their pids, and the cgroups that hold them. */

@@ -4,6 +4,9 @@ import { processesOf, subtree } from './subtree.ts';
 /** How many pidfds one eviction holds; processes beyond it are signalled, not held. */
 export const HELD_LIMIT = 4096;
 
+/** How many are opened before the first of them is signalled. */
+const CHUNK = 64;
+
 /** How often a round is repeated at once while new processes keep appearing (a fork storm). */
 const REPEAT_LIMIT = 10;
 
@@ -49,7 +52,10 @@ export function signalRound(
     for (const { directory, pids } of fresh) {
       found += pids.length;
       for (const pid of pids) done.add(pid);
-      signalCgroup(native, directory, pids, signal, held, refusals);
+      for (let start = 0; start < pids.length; start += CHUNK) {
+        const chunk = pids.slice(start, start + CHUNK);
+        signalCgroup(native, directory, chunk, signal, held, refusals);
+      }
     }
   }
   return { found, ownPid: undefined, refusals };
@@ -66,7 +72,7 @@ function signalCgroup(
   const opened = new Map<number, Pidfd>();
   for (const pid of pids) {
     if (held.pidfds.has(pid)) continue;
-    const pidfd = openProcess(native, pid, refusals);
+    const pidfd = openProcess(native, pid, held, refusals);
     if (pidfd !== undefined) opened.set(pid, pidfd);
   }
   const stillHere = opened.size === 0 ? new Set<number>() : new Set(processesOf(directory));
@@ -84,6 +90,7 @@ function signalCgroup(
 function openProcess(
   native: NativeAddon,
   pid: number,
+  held: Held,
   refusals: Map<number, string>,
 ): Pidfd | undefined {
   if (pid === 0) {
@@ -91,10 +98,23 @@ function openProcess(
     return undefined;
   }
   try {
-    return native.openPidfd(pid);
+    return openPidfd(native, pid, held);
   } catch (error) {
     noteRefusal(pid, error, refusals);
     return undefined;
+  }
+}
+
+/** What is held only tells sooner of an end: it makes way when there are no descriptors left. */
+function openPidfd(native: NativeAddon, pid: number, held: Held): Pidfd {
+  try {
+    return native.openPidfd(pid);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if ((code !== 'EMFILE' && code !== 'ENFILE') || held.pidfds.size === 0) throw error;
+    for (const pidfd of held.pidfds.values()) pidfd.close();
+    held.pidfds.clear();
+    return native.openPidfd(pid);
   }
 }
 

@@ -27,13 +27,16 @@ function childNames(directory: string): readonly string[] {
 
 /**
  * The processes of one cgroup. Opened afresh each time: the kernel caches the list of an open
- * `cgroup.procs` for a second after the last read. Empty when the cgroup is gone.
+ * `cgroup.procs` for a second after the last read. Empty when the cgroup is gone; throws what else
+ * the kernel says, since a list that cannot be read is not empty.
  */
 export function processesOf(directory: string): readonly number[] {
   try {
     return pidList(readControlFile(`${directory}/cgroup.procs`));
-  } catch {
-    return [];
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENODEV') return [];
+    throw error;
   }
 }
 

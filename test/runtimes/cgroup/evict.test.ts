@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { NEVER, Subject } from 'rxjs';
 import { expect, it, onTestFinished } from 'vitest';
 import { findHierarchy } from '../../../src/kernel/hierarchy.ts';
@@ -10,7 +11,7 @@ import { liveScheduler } from '../../../src/sources/live-scheduler.ts';
 import { MEMORY_HIERARCHY, makeCgroup } from '../../support/cgroup.ts';
 import { spawnMemory } from '../../support/child.ts';
 import { describeWith } from '../../support/skip.ts';
-import { within } from '../../support/wait.ts';
+import { until, within } from '../../support/wait.ts';
 import { openDescriptors } from '../support.ts';
 
 const LIMIT_MS = 10_000;
@@ -182,12 +183,36 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     ]);
   });
 
+  it('keeps to the directory that it began with, also when its name is made again meanwhile', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const victim = await spawnMemory({ cgroups: [pod.path], onTerm: 'ignore' });
+    const runtime = runtimeOf(node.path);
+    const escalations$ = new Subject<number>();
+    const request = requestFor(runtime, 'pod', { gracePeriodMs: 60_000, escalations$ });
+    const progress: string[] = [];
+    const running = runtime.evict(request).subscribe(({ kind }) => progress.push(kind));
+    onTestFinished(() => running.unsubscribe());
+    // The victim leaves, its pod is made again, and the runtime looks: what was held is let go.
+    writeFileSync(path.join(node.child('elsewhere').path, 'cgroup.procs'), String(victim.pid));
+    await pod.remove();
+    const innocent = await spawnMemory({ cgroups: [node.child('pod').path] });
+    runtime.observePods();
+    node.child('another');
+    runtime.observePods();
+    escalations$.next(0);
+    await until('the eviction ends', () => progress.at(-1) === 'empty', { limitMs: LIMIT_MS });
+    process.kill(innocent.pid, 0);
+    process.kill(victim.pid, 0);
+    expect(progress).not.toContain('refused');
+  });
+
   it('one that was found empty is no candidate until a process joins it', async () => {
     const node = makeNode();
     const pod = node.child('pod');
     const runtime = runtimeOf(node.path);
     const protection = () => runtime.observePods().map((seen) => seen.protectedBecause);
-    expect(protection()).toEqual([undefined]);
+    expect(protection()).toEqual(['holds no process']);
     await progressOf(runtime, requestFor(runtime, 'pod'));
     expect(protection()).toEqual(['holds no process']);
     await spawnMemory({ cgroups: [pod.child('inner').path] });
