@@ -19,7 +19,7 @@ export interface ControlFile {
 }
 
 /** Opens a control file for reading, close-on-exec. Throws what `open(2)` gives. */
-export function openControlFile(path: string): ControlFile {
+export function openControlFile(path: string | Buffer): ControlFile {
   const fd = openSync(path, constants.O_RDONLY);
   return {
     read: () => readWhole(fd),
@@ -29,7 +29,7 @@ export function openControlFile(path: string): ControlFile {
 }
 
 /** Opens, reads and closes: for files whose content is cached for an open descriptor. */
-export function readControlFile(path: string): string {
+export function readControlFile(path: string | Buffer): string {
   const fd = openSync(path, constants.O_RDONLY);
   try {
     return readWhole(fd);

@@ -66,6 +66,28 @@ describeWith({ root: true, cgroupV1: true, freezerV1: true }, 'a frozen pod', ()
     await daemon.stop();
   });
 
+  it('is thawed where a group above its own is frozen, too', async () => {
+    const node = makeNode(256 * MI);
+    const web = await node.bystander();
+    const big = await node.pod('frozen').spawn();
+    const filler = await node.pod('filler').spawn();
+    await big.grow(120 * MI);
+    const daemon = await startDaemon({ node: node.path, args: HARD_64 });
+    const above = await makeFreezer([]);
+    const inner = path.join(above.directory, 'inner');
+    mkdirSync(inner);
+    onTestFinished(() => until('inner is removed', () => isRemoved(inner), { limitMs: 10_000 }));
+    writeFileSync(path.join(inner, 'cgroup.procs'), String(big.pid));
+    await above.freeze();
+    await fill(node.cgroup, filler, 200 * MI);
+    expect(await death(big)).toMatchObject({ signal: 'SIGKILL' });
+    expect(above.read()).toBe('THAWED');
+    expect((await daemon.ended(1))[0]).toMatchObject({ pod: 'frozen', outcome: 'evicted' });
+    process.kill(filler.pid, 0);
+    web.expectAlive();
+    await daemon.stop();
+  });
+
   it('stays frozen beside a foreign process: timed out, and the next candidate goes', async () => {
     const node = makeNode(256 * MI);
     const web = await node.bystander();

@@ -93,7 +93,7 @@ class Eviction {
       if (!this.#subscriber.closed) {
         this.#killWithin(request.gracePeriodMs);
         this.#subscription.add(
-          request.escalations$.subscribe((graceMs) => this.#killWithin(graceMs)),
+          request.escalations$.subscribe((graceMs) => this.#guard(() => this.#killWithin(graceMs))),
         );
       }
     }
@@ -138,7 +138,8 @@ class Eviction {
   #signal(signal: number): RoundResult {
     const { native, isOwn } = this.#dependencies;
     const round = signalRound(native, this.#handle.held, signal, this.#held, isOwn);
-    for (const pidfd of this.#held.pidfds.values()) pidfd.onExit(() => this.#onExit(pidfd.pid));
+    for (const pidfd of this.#held.pidfds.values())
+      pidfd.onExit(() => this.#guard(() => this.#onExit(pidfd.pid)));
     return round;
   }
 
@@ -151,7 +152,10 @@ class Eviction {
       this.#kill();
       return;
     }
-    this.#killTimer = this.#dependencies.scheduler.schedule(() => this.#kill(), graceMs);
+    this.#killTimer = this.#dependencies.scheduler.schedule(
+      () => this.#guard(() => this.#kill()),
+      graceMs,
+    );
     this.#subscription.add(this.#killTimer);
   }
 
@@ -208,7 +212,10 @@ class Eviction {
       this.#killedAtMs === undefined ? Number.POSITIVE_INFINITY : this.#now() - this.#killedAtMs;
     const delayMs = sinceKill < FREQUENT_FOR_MS ? CHECK_MS : SLOW_CHECK_MS;
     this.#checkTimer.unsubscribe();
-    this.#checkTimer = this.#dependencies.scheduler.schedule(() => this.#check(), delayMs);
+    this.#checkTimer = this.#dependencies.scheduler.schedule(
+      () => this.#guard(() => this.#check()),
+      delayMs,
+    );
     this.#subscription.add(this.#checkTimer);
   }
 
@@ -230,6 +237,15 @@ class Eviction {
   ): void {
     this.#subscriber.next({ kind: 'refused', reason, ...(detail === undefined ? {} : { detail }) });
     this.#subscriber.complete();
+  }
+
+  /** What cannot be read or opened in a later turn fails this eviction, not evictd. */
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#subscriber.error(error);
+    }
   }
 
   #now(): number {

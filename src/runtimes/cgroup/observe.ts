@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import type { PodObservation, QosClass } from '../../core/pod.ts';
+import { asPath, type BytePath, toText } from '../../kernel/byte-path.ts';
 import type { HandleCache } from './handle-cache.ts';
 import type { PodHandle } from './pod-handle.ts';
 
@@ -15,7 +16,7 @@ export interface PodFields {
 }
 
 export interface ObserveInputs {
-  readonly directory: string;
+  readonly directory: BytePath;
   readonly handles: HandleCache;
   /** By pod name. */
   readonly fields: ReadonlyMap<string, PodFields>;
@@ -35,9 +36,9 @@ const NANO = 1_000_000_000n;
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 /** The names of the pods: the direct children of the node's cgroup. Empty when it is gone. */
-export function podNames(directory: string): readonly string[] {
+export function podNames(directory: BytePath): readonly BytePath[] {
   try {
-    return readdirSync(directory, { withFileTypes: true })
+    return readdirSync(asPath(directory), { withFileTypes: true, encoding: 'latin1' })
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name)
       .slice(0, POD_LIMIT);
@@ -57,15 +58,16 @@ export function observePods(inputs: ObserveInputs): readonly PodObservation[] {
 function observePod(
   inputs: ObserveInputs,
   own: readonly string[],
-  name: string,
+  bytes: BytePath,
 ): PodObservation | undefined {
   const nowMs = inputs.nowMs();
-  const seen = readPod(inputs.handles, name, nowMs);
+  const seen = readPod(inputs.handles, bytes, nowMs);
   if (seen === undefined) return undefined;
   const { handle, counters } = seen;
   if (inputs.checkEmpty === true || (counters?.workingSetBytes ?? 0) < SMALL_BYTES) {
     handle.checkEmpty();
   }
+  const name = toText(bytes);
   const fields = inputs.fields.get(name);
   const memoryRequestNano = fields?.memoryRequestNano ?? requestOf(counters?.softLimitBytes);
   return {
@@ -89,7 +91,7 @@ interface PodCounters {
 /** Reads a pod; once more with a new handle, should the held one be of a cgroup that is gone. */
 function readPod(
   handles: HandleCache,
-  name: string,
+  name: BytePath,
   nowMs: number,
 ): { readonly handle: PodHandle; readonly counters: PodCounters | undefined } | undefined {
   try {

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs';
+import { asPath, type BytePath, toText } from '../../kernel/byte-path.ts';
 import { type ControlFile, openControlFile, readControlFile } from '../../kernel/control-file.ts';
 import { numberField, wholeNumber } from '../../kernel/fields.ts';
 import { processesBelow } from './subtree.ts';
@@ -8,8 +9,8 @@ import { processesBelow } from './subtree.ts';
  * directory, and cannot be mistaken for this one.
  */
 export interface PodHandle {
-  readonly name: string;
-  /** Where it lies as long as it is that directory. */
+  readonly name: BytePath;
+  /** Where it lies as long as it is that directory, as text. */
   readonly path: string;
   /** The name and the inode number, which cgroupfs never gives twice. */
   readonly id: string;
@@ -48,9 +49,12 @@ export interface PodHandle {
 export const LIMIT_AGE_MS = 5000;
 
 /** Holds the pod `name` below `directory` open. Throws what open(2) gives. */
-export function openPod(directory: string, name: string): PodHandle {
+export function openPod(directory: BytePath, name: BytePath): PodHandle {
   const path = `${directory}/${name}`;
-  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  const fd = openSync(
+    asPath(path),
+    constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
+  );
   const held = `/proc/self/fd/${fd}`;
   const opened: ControlFile[] = [];
   const open = (file: string): ControlFile => {
@@ -71,7 +75,7 @@ export function openPod(directory: string, name: string): PodHandle {
     const stat = open('memory.stat');
     return {
       name,
-      path,
+      path: toText(path),
       id: `${name}@${inode}`,
       held,
       workingSetBytes: () => {
@@ -81,14 +85,14 @@ export function openPod(directory: string, name: string): PodHandle {
       softLimitBytes: limitReader(`${held}/memory.soft_limit_in_bytes`),
       limitBytes: limitReader(`${held}/memory.limit_in_bytes`),
       isKnownEmpty: () => {
-        knownEmpty &&= processesBelow(held).length === 0;
+        knownEmpty &&= isEmpty(held);
         return knownEmpty;
       },
       noteEmpty: () => {
         knownEmpty = true;
       },
       checkEmpty: () => {
-        knownEmpty = processesBelow(held).length === 0;
+        knownEmpty = isEmpty(held);
       },
       chargedBytes: () => valueOrUndefined(() => wholeNumber(usage.readRecord())),
       identity: () => identity(path, inode),
@@ -111,6 +115,11 @@ export function openPod(directory: string, name: string): PodHandle {
   }
 }
 
+/** A list that cannot be read is not empty. */
+function isEmpty(held: string): boolean {
+  return valueOrUndefined(() => processesBelow(held))?.length === 0;
+}
+
 function limitReader(file: string): (nowMs: number) => number {
   let bytes = 0;
   let readAtMs = Number.NEGATIVE_INFINITY;
@@ -123,8 +132,8 @@ function limitReader(file: string): (nowMs: number) => number {
   };
 }
 
-function identity(path: string, inode: bigint): 'same' | 'replaced' | 'gone' {
-  const now = statSync(path, { bigint: true, throwIfNoEntry: false });
+function identity(path: BytePath, inode: bigint): 'same' | 'replaced' | 'gone' {
+  const now = statSync(asPath(path), { bigint: true, throwIfNoEntry: false });
   if (now === undefined) return 'gone';
   return now.ino === inode ? 'same' : 'replaced';
 }

@@ -1,5 +1,6 @@
 import { defer, finalize, type Observable, of, type SchedulerLike, tap } from 'rxjs';
 import { ancestry } from '../../kernel/ancestry.ts';
+import { type BytePath, fromText } from '../../kernel/byte-path.ts';
 import { cgroupOf, type Hierarchy } from '../../kernel/hierarchy.ts';
 import type { NativeAddon } from '../../native/types.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
@@ -27,7 +28,8 @@ const ANCESTRY_AGE_MS = 10_000;
 
 /** Pods as plain cgroups of a v1 memory hierarchy. */
 export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
-  const { directory, native, scheduler } = inputs;
+  const { native, scheduler } = inputs;
+  const directory = fromText(inputs.directory);
   const handles = handleCache(directory);
   const nowMs = (): number => scheduler.now();
   const own = ownProcesses(inputs.pid, inputs.hierarchy, nowMs);
@@ -86,7 +88,7 @@ function evictHeld(
   dependencies: Parameters<typeof evictPod>[2],
 ): Observable<EvictProgress> {
   try {
-    const handle = handles.get(request.podName);
+    const handle = handles.get(nameIn(request.podId));
     if (handle.id === request.podId) {
       const unpin = handle.pin();
       return evictPod(handle, request, dependencies).pipe(
@@ -102,6 +104,11 @@ function evictHeld(
 
 function isNothingToKill(progress: EvictProgress): boolean {
   return progress.kind === 'refused' && progress.reason === 'nothingToKill';
+}
+
+/** A pod's id is its directory's name and inode number: see PodHandle. */
+function nameIn(podId: string): BytePath {
+  return podId.slice(0, podId.lastIndexOf('@'));
 }
 
 /** An empty cgroup that stays is no candidate until a process joins it. */

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { asPath, type BytePath } from '../../kernel/byte-path.ts';
 import { readControlFile } from '../../kernel/control-file.ts';
 import { pidList } from '../../kernel/fields.ts';
 
@@ -6,7 +7,7 @@ import { pidList } from '../../kernel/fields.ts';
 export const SUBTREE_LIMIT = 10_000;
 
 /** A cgroup directory and all below it, parents first. What vanishes meanwhile is left out. */
-export function subtree(top: string): readonly string[] {
+export function subtree(top: BytePath): readonly BytePath[] {
   const directories = [top];
   for (let next = 0; next < directories.length && directories.length < SUBTREE_LIMIT; next += 1) {
     const directory = directories[next] as string;
@@ -15,9 +16,9 @@ export function subtree(top: string): readonly string[] {
   return directories;
 }
 
-function childNames(directory: string): readonly string[] {
+function childNames(directory: BytePath): readonly BytePath[] {
   try {
-    return readdirSync(directory, { withFileTypes: true })
+    return readdirSync(asPath(directory), { withFileTypes: true, encoding: 'latin1' })
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name);
   } catch {
@@ -30,9 +31,9 @@ function childNames(directory: string): readonly string[] {
  * `cgroup.procs` for a second after the last read. Empty when the cgroup is gone; throws what else
  * the kernel says, since a list that cannot be read is not empty.
  */
-export function processesOf(directory: string): readonly number[] {
+export function processesOf(directory: BytePath): readonly number[] {
   try {
-    return pidList(readControlFile(`${directory}/cgroup.procs`));
+    return pidList(readControlFile(asPath(`${directory}/cgroup.procs`)));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENODEV') return [];
@@ -41,6 +42,6 @@ export function processesOf(directory: string): readonly number[] {
 }
 
 /** The processes of a cgroup and of all below it. */
-export function processesBelow(top: string): readonly number[] {
+export function processesBelow(top: BytePath): readonly number[] {
   return subtree(top).flatMap(processesOf);
 }

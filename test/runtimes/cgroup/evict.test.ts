@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { NEVER, Subject } from 'rxjs';
 import { expect, it, onTestFinished } from 'vitest';
@@ -181,6 +181,25 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     expect(await progressOf(runtime, request)).toEqual([
       { kind: 'refused', reason: 'nothingToKill' },
     ]);
+  });
+
+  it.each([
+    ['a pod', Buffer.from('p\xff', 'latin1')],
+    ['a cgroup below a pod', Buffer.from('pod/\xfe', 'latin1')],
+  ])('finds %s whose name is no UTF-8', async (_, name) => {
+    const node = makeNode();
+    const directory = Buffer.concat([Buffer.from(`${node.path}/`), name]);
+    const processes = Buffer.concat([directory, Buffer.from('/cgroup.procs')]);
+    mkdirSync(directory, { recursive: true });
+    const victim = await spawnMemory();
+    writeFileSync(processes, String(victim.pid));
+    const runtime = runtimeOf(node.path);
+    const [pod] = runtime.observePods();
+    expect(pod?.protectedBecause).toBeUndefined();
+    const progress = await progressOf(runtime, requestFor(runtime, pod?.name ?? ''));
+    expect(progress.at(-1)).toMatchObject({ kind: 'empty', processes: 1 });
+    // The node's own clean-up goes by text.
+    rmdirSync(directory);
   });
 
   it('keeps to the directory that it began with, also when its name is made again meanwhile', async () => {
