@@ -76,7 +76,9 @@ describeWith({ root: true, cgroupV1: true, freezerV1: true }, 'a frozen pod', ()
     const above = await makeFreezer([]);
     const inner = path.join(above.directory, 'inner');
     mkdirSync(inner);
-    onTestFinished(() => until('inner is removed', () => isRemoved(inner), { limitMs: 10_000 }));
+    onTestFinished(async () => {
+      await until('inner is removed', () => isRemoved(inner), { limitMs: 10_000 });
+    });
     writeFileSync(path.join(inner, 'cgroup.procs'), String(big.pid));
     await above.freeze();
     await fill(node.cgroup, filler, 200 * MI);
