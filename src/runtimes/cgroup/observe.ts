@@ -64,9 +64,8 @@ function observePod(
   const seen = readPod(inputs.handles, bytes, nowMs);
   if (seen === undefined) return undefined;
   const { handle, counters } = seen;
-  if (inputs.checkEmpty === true || (counters?.workingSetBytes ?? 0) < SMALL_BYTES) {
-    handle.checkEmpty();
-  }
+  const isSuspect = inputs.checkEmpty === true || (counters?.workingSetBytes ?? 0) < SMALL_BYTES;
+  const isEmpty = isSuspect ? handle.checkEmpty() : handle.isKnownEmpty();
   const name = toText(bytes);
   const fields = inputs.fields.get(name);
   const memoryRequestNano = fields?.memoryRequestNano ?? requestOf(counters?.softLimitBytes);
@@ -78,7 +77,7 @@ function observePod(
     memoryRequestNano,
     workingSetBytes: counters?.workingSetBytes,
     gracePeriodSeconds: fields?.gracePeriodSeconds,
-    protectedBecause: protection(fields, own, handle),
+    protectedBecause: protection(fields, own, handle.path, isEmpty),
     atMs: nowMs,
   };
 }
@@ -142,11 +141,11 @@ function qosClass(requestNano: bigint, handle: PodHandle, nowMs: number): QosCla
 function protection(
   fields: PodFields | undefined,
   own: readonly string[],
-  handle: PodHandle,
+  path: string,
+  isEmpty: boolean,
 ): string | undefined {
   if (fields?.protected === true) return 'configured';
-  const { path } = handle;
   const holdsOwn = own.some((directory) => directory === path || directory.startsWith(`${path}/`));
   if (holdsOwn) return 'holds evictd or one of its ancestors';
-  return handle.isKnownEmpty() ? 'holds no process' : undefined;
+  return isEmpty ? 'holds no process' : undefined;
 }

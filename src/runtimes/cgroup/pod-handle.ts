@@ -31,8 +31,8 @@ export interface PodHandle {
    */
   isKnownEmpty(): boolean;
   noteEmpty(): void;
-  /** Looks whether a process is there. */
-  checkEmpty(): void;
+  /** Looks whether a process is there; what it finds is known from then on. */
+  checkEmpty(): boolean;
   /** What is charged to the cgroup, bytes; undefined once it is gone. */
   chargedBytes(): number | undefined;
   /** Whether the name still leads to this directory: 'same', to another, or nowhere. */
@@ -93,6 +93,7 @@ export function openPod(directory: BytePath, name: BytePath): PodHandle {
       },
       checkEmpty: () => {
         knownEmpty = isEmpty(held);
+        return knownEmpty;
       },
       chargedBytes: () => valueOrUndefined(() => wholeNumber(usage.readRecord())),
       identity: () => identity(path, inode),
