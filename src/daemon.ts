@@ -27,6 +27,8 @@ import {
   switchMap,
   take,
   takeWhile,
+  throttleTime,
+  withLatestFrom,
 } from 'rxjs';
 import { execute } from './actions/executor.ts';
 import type { Settings } from './config/settings.ts';
@@ -43,7 +45,6 @@ import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
 import type { MemoryReading } from './ports/readings.ts';
 import type { EvictProgress, Runtime } from './ports/runtime.ts';
-import { NULL_SIGNALS, REAL_SIGNALS, type Signals } from './runtimes/cgroup/evict.ts';
 import { cgroupRuntime } from './runtimes/cgroup/runtime.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
 import { isFailure, memoryAvailable, memoryReader } from './sources/memory.ts';
@@ -66,6 +67,8 @@ export interface Daemon {
   readonly model$: Observable<Model>;
   /** Emits once, when every threshold is armed and read, and completes. */
   readonly ready$: Observable<Turn>;
+  /** Goes the way to a kill some two hundred times, signalling nobody. Before `start`. */
+  rehearse(): void;
   /** Says that a part does not work as it should, and why. */
   degrade(part: string, reason: string): void;
   /** Starts watching and evicting; both end with the subscription, and all descriptors are closed. */
@@ -79,7 +82,8 @@ const REMEMBERED_DEGRADATIONS = 100;
 export function createDaemon(inputs: DaemonInputs): Daemon {
   const { settings, scheduler, logger } = inputs;
   const view = nodeView(inputs);
-  const runtime = runtimeOf(inputs, REAL_SIGNALS);
+  const runtime = runtimeOf(inputs);
+  const rehearsal = new Rehearsal(inputs, view, runtime);
   const outcomes$ = new Subject<EvictionOutcome>();
   // What is degraded at the start is said before anybody listens.
   const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
@@ -90,7 +94,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   const turns$ = connectable(
     evictionPipeline(
       {
-        wakeups$: merge(of('start'), notices$.pipe(filter(({ kind }) => kind === 'wakeup'))),
+        wakeups$: merge(of('start'), notices$.pipe(filter(({ kind }) => kind !== 'path'))),
         outcomes$,
         read: view.read,
         readPods: () => runtime.observePods(),
@@ -118,6 +122,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   return {
     model$,
     ready$: readyOf(inputs, turns$, paths$),
+    rehearse: () => rehearsal.run(REHEARSALS),
     degrade: (part, reason) => {
       logger.warn({ part, reason }, 'degraded');
       degraded$.next({ kind: 'degraded', part, reason });
@@ -148,6 +153,8 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       running.add(reportPaths(logger, paths$));
       running.add(reportReadings(logger, turns$, view));
       running.add(turns$.connect());
+      // After the turn that the same event brings, should the threshold be crossed already.
+      running.add(approaches(notices$, turns$, scheduler).subscribe(() => rehearsal.run(1)));
       return running;
     },
   };
@@ -176,7 +183,7 @@ function nodeView({ node, scheduler }: DaemonInputs): NodeView {
   };
 }
 
-function runtimeOf(inputs: DaemonInputs, signals: Signals): Runtime {
+function runtimeOf(inputs: DaemonInputs): Runtime {
   const { settings, node, native, scheduler } = inputs;
   return cgroupRuntime({
     directory: node.directory,
@@ -184,7 +191,6 @@ function runtimeOf(inputs: DaemonInputs, signals: Signals): Runtime {
     fields: settings.pods,
     native,
     scheduler,
-    signals,
     pid: process.pid,
   });
 }
@@ -290,50 +296,78 @@ function reportPaths(logger: Logger, paths$: Observable<NotificationPath>): Subs
   });
 }
 
-/** How often the way from a reading to a kill is rehearsed, and for how long at most, ms. */
+/** When a threshold is near and nothing is decided yet: after the turn that the same event brings. */
+function approaches(
+  notices$: Observable<MemcgNotice>,
+  turns$: Observable<Turn>,
+  scheduler: SchedulerLike,
+): Observable<unknown> {
+  return notices$.pipe(
+    filter(({ kind }) => kind === 'approach'),
+    withLatestFrom(turns$),
+    filter(([, { state }]) => state.inFlight === undefined && state.due.length === 0),
+    throttleTime(WARM_FOR_MS, scheduler),
+  );
+}
+
+/** How often the way from a reading to a kill is rehearsed at the start, and for how long, ms. */
 const REHEARSALS = 200;
 const REHEARSAL_LIMIT_MS = 250;
+/** How long after a rehearsal none is needed, ms: usage may waver about the approach. */
+const WARM_FOR_MS = 250;
 
 /**
- * Goes the whole way from a reading to the signals some two hundred times, on the node's own pods,
- * with signal 0, which only checks: the first use of anything lazy costs milliseconds, and the
- * first kill is no time to pay them. Signals nobody; returns when done.
+ * The whole way from a reading to the signals, on the node's own pods, with signal 0, which only
+ * checks: nobody is signalled. Once at the approach of a threshold brings it back into the
+ * processor's caches, some two hundred times at the start has all that is lazy made: the first
+ * kill is no time to pay for either.
  */
-export function rehearse(inputs: DaemonInputs): void {
-  const { scheduler } = inputs;
-  const view = nodeView(inputs);
-  const runtime = runtimeOf(inputs, NULL_SIGNALS);
-  const outcomes$ = new Subject<EvictionOutcome>();
-  const endMs = scheduler.now() + REHEARSAL_LIMIT_MS;
-  const turns$ = connectable(
-    evictionPipeline(
-      {
-        wakeups$: of('start'),
-        outcomes$,
-        read: view.read,
-        readPods: () => runtime.observePods(),
-        pollAfterMs: (before, now) => pollAfterMs(inputs, before, now, view.reading()),
-        podsIntervalMs: Number.MAX_SAFE_INTEGER,
-      },
-      REHEARSAL_POLICY,
+class Rehearsal {
+  readonly #inputs: DaemonInputs;
+  readonly #view: NodeView;
+  readonly #runtime: Runtime;
+
+  constructor(inputs: DaemonInputs, view: NodeView, runtime: Runtime) {
+    this.#inputs = inputs;
+    this.#view = view;
+    this.#runtime = untilKilled(runtime);
+  }
+
+  /** Returns when done, after `times` or {@link REHEARSAL_LIMIT_MS}. */
+  run(times: number): void {
+    const { scheduler } = this.#inputs;
+    const view = this.#view;
+    const runtime = this.#runtime;
+    const outcomes$ = new Subject<EvictionOutcome>();
+    const endMs = scheduler.now() + REHEARSAL_LIMIT_MS;
+    const turns$ = connectable(
+      evictionPipeline(
+        {
+          wakeups$: of('start'),
+          outcomes$,
+          read: view.read,
+          readPods: () => runtime.observePods(),
+          pollAfterMs: (before, now) => pollAfterMs(this.#inputs, before, now, view.reading()),
+          podsIntervalMs: Number.MAX_SAFE_INTEGER,
+        },
+        REHEARSAL_POLICY,
+        scheduler,
+      ),
+    );
+    const rehearsed = execute(decisionsOf(turns$), {
+      runtime,
       scheduler,
-    ),
-  );
-  const rehearsed = execute(decisionsOf(turns$), {
-    runtime: untilKilled(runtime),
-    scheduler,
-    dryRun: false,
-    readAvailable: () => view.read()[0]?.available,
-  })
-    .pipe(
-      take(REHEARSALS),
-      takeWhile(() => scheduler.now() < endMs),
-    )
-    .subscribe((outcome) => outcomes$.next(outcome));
-  turns$.connect().unsubscribe();
-  rehearsed.unsubscribe();
-  view.close();
-  runtime.close();
+      dryRun: false,
+      readAvailable: () => view.read()[0]?.available,
+    })
+      .pipe(
+        take(times),
+        takeWhile(() => scheduler.now() < endMs),
+      )
+      .subscribe((outcome) => outcomes$.next(outcome));
+    turns$.connect().unsubscribe();
+    rehearsed.unsubscribe();
+  }
 }
 
 /** A threshold that no node can satisfy. */
@@ -356,13 +390,15 @@ const REHEARSAL_POLICY: Policy = {
   hardEvictionGracePeriodSeconds: 0,
 };
 
-/** The runtime, ending each eviction where all signals are sent. */
+/** The runtime, signalling nobody, and ending each eviction where all signals would be sent. */
 function untilKilled(runtime: Runtime): Runtime {
   return {
     ...runtime,
     evict: (request) =>
       concat(
-        runtime.evict(request).pipe(takeWhile(({ kind }) => kind !== 'killed')),
+        runtime
+          .evict({ ...request, rehearsal: true })
+          .pipe(takeWhile(({ kind }) => kind !== 'killed')),
         from<EvictProgress[]>([{ kind: 'refused', reason: 'pressureGone' }]),
       ),
   };

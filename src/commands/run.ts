@@ -3,7 +3,7 @@ import { isatty } from 'node:tty';
 import { firstValueFrom, fromEvent, map, race } from 'rxjs';
 import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { type ErrorCode, EvictdError } from '../core/errors.ts';
-import { createDaemon, type Daemon, rehearse } from '../daemon.ts';
+import { createDaemon, type Daemon } from '../daemon.ts';
 import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
 import { loadNative, type NativeAddon } from '../native/index.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
@@ -42,7 +42,7 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
   }
   raisePriority(settings, addon, daemon);
   const socket = await openSocket(settings, node, daemon, log);
-  rehearse(inputs);
+  daemon.rehearse();
   daemon.ready$.subscribe((turn) => {
     const { observations } = turn.sample;
     log.logger.info(

@@ -81,3 +81,18 @@ export function needsRearming(armed: Arming, wanted: Arming, thresholdBytes: num
   if (armed.kind === 'alwaysMet' || wanted.kind === 'alwaysMet') return false;
   return Math.abs(wanted.levels[0] - armed.levels[0]) > driftBytes(thresholdBytes);
 }
+
+/** How far below the first level the approach lies: one threshold, but no less and no more. */
+const APPROACH_BYTES = { least: 32 * MI, most: 256 * MI } as const;
+
+/**
+ * The usage, in bytes, at which a crossing may be near: whoever wakes up there and goes the way to
+ * a kill once has it in the processor's caches when it counts. Undefined where nothing is armed,
+ * where close polls do the same, and where it would lie at 0 or below.
+ */
+export function approachLevel(arming: Arming, thresholdBytes: number): number | undefined {
+  if (arming.kind !== 'armed') return undefined;
+  const { least, most } = APPROACH_BYTES;
+  const level = arming.levels[0] - Math.min(Math.max(thresholdBytes, least), most);
+  return level > 0 ? level : undefined;
+}

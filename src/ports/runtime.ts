@@ -15,6 +15,8 @@ export interface EvictRequest {
   readonly podName: string;
   /** From TERM to KILL, ms; 0 means KILL at once, without TERM. */
   readonly gracePeriodMs: number;
+  /** Checks with signal 0 wherever a signal would be sent: nobody is signalled. */
+  readonly rehearsal?: boolean;
   /** A shorter grace, ms from the emission on; each emission can only bring KILL forward. */
   readonly escalations$: Observable<number>;
 }

@@ -10,15 +10,18 @@ import {
   type Subscriber,
   tap,
 } from 'rxjs';
-import { type Arming, armingFor, needsRearming } from '../core/memcg.ts';
+import { type Arming, approachLevel, armingFor, needsRearming } from '../core/memcg.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 import type { MemcgEvent, MemcgWatch, NativeAddon } from '../native/types.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { MemoryReading } from '../ports/readings.ts';
 
-/** What the source says: that it is time to read, or that a threshold is followed otherwise now. */
+/** What the source says: what the kernel told, or that a threshold is followed otherwise now. */
 export type MemcgNotice =
+  /** It is time to read. */
   | { readonly kind: 'wakeup' }
+  /** Usage passed the level at which a hard threshold may soon be crossed. */
+  | { readonly kind: 'approach' }
   | { readonly kind: 'path'; readonly path: NotificationPath };
 
 export interface MemcgInputs {
@@ -36,6 +39,7 @@ export interface MemcgInputs {
  * levels, and armed anew when the levels drift: new first, then a wake-up so that usage is read,
  * then the old is closed; no crossing in between is lost. The kernel takes milliseconds over a
  * level, on libuv's pool: levels are registered one after the other, and readings go on meanwhile.
+ * A hard threshold has one level more, below the others, whose event is an `approach`.
  *
  * Cold. A wake-up says "read now", no more. Emits a path for each threshold at first and when it
  * changes; what the kernel refuses is a path that is `degraded`, tried again when the levels
@@ -103,7 +107,7 @@ class Ladder {
     if (isArmed) return EMPTY;
     this.#arming = wanted;
     this.#cgroupId = reading.cgroupId;
-    return defer(() => this.#arm(wanted)).pipe(mergeMap(() => EMPTY));
+    return defer(() => this.#arm(wanted, thresholdBytes)).pipe(mergeMap(() => EMPTY));
   }
 
   close(): void {
@@ -111,14 +115,18 @@ class Ladder {
     for (const watch of this.#watches.splice(0)) watch.close();
   }
 
-  async #arm(arming: Arming): Promise<void> {
+  async #arm(arming: Arming, thresholdBytes: number): Promise<void> {
     const old = this.#watches.length;
     const errors: string[] = [];
     for (const event of eventsOf(arming)) {
-      if (!this.#closed) await this.#register(event, errors);
+      if (!this.#closed) await this.#register(event, 'wakeup', errors);
+    }
+    const isLive = this.#watches.length > old || arming.kind === 'alwaysMet';
+    const approach = isLive && this.#isHard() ? approachLevel(arming, thresholdBytes) : undefined;
+    if (approach !== undefined && !this.#closed) {
+      await this.#register({ kind: 'usage', bytes: BigInt(approach) }, 'approach', errors);
     }
     if (this.#closed) return;
-    const isLive = this.#watches.length > old || arming.kind === 'alwaysMet';
     this.#notices.next({
       kind: 'path',
       path: {
@@ -127,14 +135,16 @@ class Ladder {
         degraded: errors[0],
       },
     });
-    this.#wake();
+    this.#notices.next({ kind: 'wakeup' });
     for (const watch of this.#watches.splice(0, old)) watch.close();
   }
 
-  async #register(event: MemcgEvent, errors: string[]): Promise<void> {
+  async #register(event: MemcgEvent, kind: 'wakeup' | 'approach', errors: string[]): Promise<void> {
     let watch: MemcgWatch | undefined;
     try {
-      watch = this.#inputs.native.watchMemcg(this.#inputs.directory, event, () => this.#wake());
+      watch = this.#inputs.native.watchMemcg(this.#inputs.directory, event, () =>
+        this.#notices.next({ kind }),
+      );
       this.#watches.push(watch);
       await watch.armed;
     } catch (error) {
@@ -145,8 +155,9 @@ class Ladder {
     }
   }
 
-  #wake(): void {
-    this.#notices.next({ kind: 'wakeup' });
+  /** Only a hard eviction is a race. */
+  #isHard(): boolean {
+    return this.#threshold.gracePeriodMs === 0;
   }
 }
 

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Arming, armingFor, needsRearming, TOP_MARGIN_BYTES } from '../../src/core/memcg.ts';
+import {
+  type Arming,
+  approachLevel,
+  armingFor,
+  needsRearming,
+  TOP_MARGIN_BYTES,
+} from '../../src/core/memcg.ts';
 import { MI } from '../support/builders.ts';
 
 const armed = (levels: readonly [number, ...number[]], late = false): Arming => ({
@@ -129,5 +135,32 @@ describe('needsRearming', () => {
     ['still always met', { kind: 'alwaysMet' }, { kind: 'alwaysMet' }, 32 * MI, false],
   ])('%s', (_, before, wanted, thresholdBytes, expected) => {
     expect(needsRearming(before, wanted, thresholdBytes)).toBe(expected);
+  });
+});
+
+describe('approachLevel', () => {
+  const ladder = armed(inMi([480, 481]));
+
+  it.each([
+    // threshold, level, in MiB
+    [100, 380],
+    [32, 448],
+    [1, 448],
+    [256, 224],
+    [300, 224],
+  ])('threshold %iMi: one threshold below the first level, within bounds', (threshold, level) => {
+    expect(approachLevel(ladder, threshold * MI)).toBe(level * MI);
+  });
+
+  it('is none at 0 or below', () => {
+    expect(approachLevel(armed([32 * MI]), MI)).toBeUndefined();
+    expect(approachLevel(armed([32 * MI + 1]), MI)).toBe(1);
+  });
+
+  it.each<Arming>([
+    { kind: 'alwaysMet' },
+    { kind: 'followed', levels: inMi([510, 511]), closeAboveBytes: 448 * MI },
+  ])('is none for what is $kind', (arming) => {
+    expect(approachLevel(arming, 32 * MI)).toBeUndefined();
   });
 });

@@ -77,8 +77,8 @@ function play(thresholds: readonly Threshold[] = [AT_32], options: FakeOptions =
     readings$,
   }).subscribe({
     next: (notice) => {
-      if (notice.kind === 'wakeup') {
-        log.push('wakeup');
+      if (notice.kind !== 'path') {
+        log.push(notice.kind);
         onWakeup();
         return;
       }
@@ -116,7 +116,8 @@ function play(thresholds: readonly Threshold[] = [AT_32], options: FakeOptions =
   };
 }
 
-const LADDER = [480, 481, 482, 484, 488].map((mi) => `usage ${mi}`);
+/** The approach comes last, though it lies lowest: what decides is armed first. */
+const LADDER = [480, 481, 482, 484, 488, 448].map((mi) => `usage ${mi}`);
 const opens = (names: readonly string[]) => names.map((name) => `open ${name}`);
 const closes = (names: readonly string[]) => names.map((name) => `close ${name}`);
 
@@ -152,10 +153,24 @@ describe('memcgThresholds', () => {
     expect(log).toStrictEqual(['wakeup', 'wakeup']);
   });
 
+  it('tells the approach of a hard threshold from its crossing', async () => {
+    const { read, fire, log } = play();
+    await read(reading());
+    log.length = 0;
+    fire('usage 448');
+    expect(log).toStrictEqual(['approach']);
+  });
+
+  it('does not look out for the approach of a soft threshold', async () => {
+    const { read, isOpen } = play([softThreshold({ value: value('32Mi') })]);
+    await read(reading());
+    expect(isOpen()).toStrictEqual(LADDER.slice(0, 5));
+  });
+
   it('arms anew when the level drifts: the new first, a reading, then the old is closed', async () => {
     const { read, isOpen } = play();
     await read(reading());
-    const moved = [485, 486, 487, 489, 493].map((mi) => `usage ${mi}`);
+    const moved = [485, 486, 487, 489, 493, 453].map((mi) => `usage ${mi}`);
     expect(await read(inactive(5))).toStrictEqual([
       ...opens(moved),
       'path hard:memory.available armed',
@@ -258,7 +273,7 @@ describe('memcgThresholds', () => {
       expect(await read(reading())).toStrictEqual([]);
       refusals.clear();
       expect((await read(inactive(8))).at(-2)).toBe('path hard:memory.available armed');
-      expect(isOpen()).toHaveLength(5);
+      expect(isOpen()).toHaveLength(6);
     },
   );
 
@@ -275,7 +290,7 @@ describe('memcgThresholds', () => {
       // The refused rung is none of the old ones that are closed later.
       refusals.clear();
       await read(inactive(8));
-      expect(isOpen()).toHaveLength(5);
+      expect(isOpen()).toHaveLength(6);
       expect(isOpen()[0]).toBe('usage 488');
     },
   );

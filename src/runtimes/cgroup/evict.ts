@@ -21,18 +21,12 @@ const REAP_LIMIT = 16;
 const NAMED_OBSTACLES = 5;
 
 /** The signals that are sent; a rehearsal sends 0, which only checks. */
-export interface Signals {
-  readonly terminate: number;
-  readonly kill: number;
-}
-
-export const REAL_SIGNALS: Signals = { terminate: 15, kill: 9 };
-export const NULL_SIGNALS: Signals = { terminate: 0, kill: 0 };
+const REAL_SIGNALS = { terminate: 15, kill: 9 } as const;
+const NULL_SIGNALS = { terminate: 0, kill: 0 } as const;
 
 export interface EvictDependencies {
   readonly native: NativeAddon;
   readonly scheduler: SchedulerLike;
-  readonly signals: Signals;
   /** Whether a pid is evictd's or an ancestor's. */
   readonly isOwn: (pid: number) => boolean;
 }
@@ -51,7 +45,7 @@ export function evictPod(
   dependencies: EvictDependencies,
 ): Observable<EvictProgress> {
   return new Observable((subscriber) =>
-    new Eviction(handle, dependencies, subscriber).start(request),
+    new Eviction(handle, request, dependencies, subscriber).start(request),
   );
 }
 
@@ -61,6 +55,7 @@ class Eviction {
   readonly #dependencies: EvictDependencies;
   readonly #subscriber: Subscriber<EvictProgress>;
   readonly #subscription = new Subscription();
+  readonly #signals: typeof REAL_SIGNALS | typeof NULL_SIGNALS;
   readonly #held: Held = { pidfds: new Map(), signalled: 0 };
   #killAtMs = Number.POSITIVE_INFINITY;
   #killTimer = new Subscription();
@@ -73,10 +68,12 @@ class Eviction {
 
   constructor(
     handle: PodHandle,
+    { rehearsal = false }: EvictRequest,
     dependencies: EvictDependencies,
     subscriber: Subscriber<EvictProgress>,
   ) {
     this.#handle = handle;
+    this.#signals = rehearsal ? NULL_SIGNALS : REAL_SIGNALS;
     this.#dependencies = dependencies;
     this.#subscriber = subscriber;
   }
@@ -101,7 +98,7 @@ class Eviction {
   }
 
   #terminate(): void {
-    const round = this.#signal(this.#dependencies.signals.terminate);
+    const round = this.#signal(this.#signals.terminate);
     if (!this.#begin(round)) return;
     this.#subscriber.next({ kind: 'terminating', processes: this.#held.signalled });
     this.#report(round);
@@ -110,7 +107,7 @@ class Eviction {
 
   #kill(): void {
     this.#killTimer.unsubscribe();
-    const round = this.#signal(this.#dependencies.signals.kill);
+    const round = this.#signal(this.#signals.kill);
     if (!this.#begin(round)) return;
     this.#killedAtMs = this.#now();
     this.#thawTried = false;
@@ -191,7 +188,7 @@ class Eviction {
     }
     if (this.#killedAtMs === undefined) return;
     if (left.some((pid) => !this.#held.pidfds.has(pid))) {
-      this.#report(this.#signal(this.#dependencies.signals.kill));
+      this.#report(this.#signal(this.#signals.kill));
     }
     if (!this.#reapTried && this.#now() - this.#killedAtMs >= REAP_AFTER_MS) {
       this.#reapTried = true;

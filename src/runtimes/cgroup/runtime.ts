@@ -4,7 +4,7 @@ import { type BytePath, fromText } from '../../kernel/byte-path.ts';
 import { cgroupOf, type Hierarchy } from '../../kernel/hierarchy.ts';
 import type { NativeAddon } from '../../native/types.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
-import { evictPod, type Signals } from './evict.ts';
+import { evictPod } from './evict.ts';
 import { type HandleCache, handleCache } from './handle-cache.ts';
 import { observePods, type PodFields } from './observe.ts';
 import type { PodHandle } from './pod-handle.ts';
@@ -18,7 +18,6 @@ export interface CgroupRuntimeInputs {
   /** Undefined where the addon is missing: then nothing can be evicted. */
   readonly native: NativeAddon | undefined;
   readonly scheduler: SchedulerLike;
-  readonly signals: Signals;
   /** evictd's own pid; it and its ancestors are never signalled. */
   readonly pid: number;
 }
@@ -70,7 +69,6 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
         return evictHeld(handles, request, {
           native,
           scheduler,
-          signals: inputs.signals,
           isOwn: own.isOwn,
         }).pipe(
           tap((progress) => {

@@ -5,7 +5,6 @@ import { expect, it, onTestFinished } from 'vitest';
 import { findHierarchy } from '../../../src/kernel/hierarchy.ts';
 import { loadNative, type NativeAddon } from '../../../src/native/index.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../../src/ports/runtime.ts';
-import { NULL_SIGNALS, REAL_SIGNALS, type Signals } from '../../../src/runtimes/cgroup/evict.ts';
 import { cgroupRuntime } from '../../../src/runtimes/cgroup/runtime.ts';
 import { liveScheduler } from '../../../src/sources/live-scheduler.ts';
 import { MEMORY_HIERARCHY, makeCgroup } from '../../support/cgroup.ts';
@@ -30,11 +29,7 @@ function makeNode() {
 
 function runtimeOf(
   directory: string,
-  {
-    native = addon(),
-    signals = REAL_SIGNALS,
-    pid = process.pid,
-  }: { native?: NativeAddon | null; signals?: Signals; pid?: number } = {},
+  { native = addon(), pid = process.pid }: { native?: NativeAddon | null; pid?: number } = {},
 ): Runtime {
   const hierarchy = findHierarchy('memory');
   if (hierarchy === undefined) throw new Error('no memory hierarchy');
@@ -44,7 +39,6 @@ function runtimeOf(
     fields: new Map(),
     native: native ?? undefined,
     scheduler: liveScheduler,
-    signals,
     pid,
   });
   onTestFinished(() => runtime.close());
@@ -315,10 +309,10 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     const node = makeNode();
     const pod = node.child('pod');
     const child = await spawnMemory({ cgroups: [pod.path] });
-    const runtime = runtimeOf(node.path, { signals: NULL_SIGNALS });
+    const runtime = runtimeOf(node.path);
     const seen: EvictProgress[] = [];
     runtime
-      .evict(requestFor(runtime, 'pod'))
+      .evict(requestFor(runtime, 'pod', { rehearsal: true }))
       .subscribe((progress) => seen.push(progress))
       .unsubscribe();
     expect(kinds(seen)).toEqual(['killed']);
