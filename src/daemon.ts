@@ -35,19 +35,21 @@ import type { Settings } from './config/settings.ts';
 import type { EvictionOutcome } from './core/decision.ts';
 import { closePollMs } from './core/following.ts';
 import { earliest } from './core/grace.ts';
+import type { SignalObservation } from './core/observation.ts';
 import { decisionsOf, evictionPipeline, type Turn } from './core/pipeline.ts';
 import type { Policy } from './core/policy.ts';
 import { nextPollMs } from './core/polling.ts';
+import type { Signal } from './core/signal.ts';
 import type { Sample } from './core/step.ts';
 import { thresholdLevel } from './core/threshold.ts';
 import type { NodeCgroup } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
-import type { MemoryReading } from './ports/readings.ts';
+import type { MemoryReading, MemorySignal, ReadingFailure } from './ports/readings.ts';
 import type { EvictProgress, Runtime } from './ports/runtime.ts';
 import { cgroupRuntime } from './runtimes/cgroup/runtime.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
-import { isFailure, memoryAvailable, memoryReader } from './sources/memory.ts';
+import { isFailure, type MemoryReader, memoryAvailable, memoryReader } from './sources/memory.ts';
 import type { Logger } from './surfaces/log.ts';
 import { limitedLogger, reportOutcome, reportPath, reportTurn } from './surfaces/report.ts';
 import { EMPTY_MODEL, type Model, type ModelEvent, updateModel } from './surfaces/status.ts';
@@ -55,6 +57,8 @@ import { EMPTY_MODEL, type Model, type ModelEvent, updateModel } from './surface
 export interface DaemonInputs {
   readonly settings: Settings;
   readonly node: NodeCgroup;
+  /** The directory of the cgroup that holds all pods, where there is one that is not the node's. */
+  readonly podsParent: string | undefined;
   /** Undefined where the addon is missing: polling then, and nothing can be killed. */
   readonly native: NativeAddon | undefined;
   readonly scheduler: SchedulerLike;
@@ -89,7 +93,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
 
   const notices$: Observable<MemcgNotice> = defer(() =>
-    kernelNotices(inputs, turns$.pipe(mergeMap(() => view.reading() ?? []))),
+    kernelNotices(inputs, view.readers, turns$.pipe(mergeMap(() => view.readings()))),
   ).pipe(share());
   const turns$ = connectable(
     evictionPipeline(
@@ -98,7 +102,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         outcomes$,
         read: view.read,
         readPods: () => runtime.observePods(),
-        pollAfterMs: (before, now) => pollAfterMs(inputs, before, now, view.reading()),
+        pollAfterMs: (before, now) => pollAfterMs(inputs, before, now, view),
         podsIntervalMs: settings.pollIntervalMs,
       },
       settings.policy,
@@ -139,7 +143,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
           runtime,
           scheduler,
           dryRun: settings.dryRun,
-          readAvailable: () => view.read()[0]?.available,
+          readAvailable: (signal) => readAvailable(view, signal),
         }).subscribe((outcome) => outcomes$.next(outcome)),
       );
       running.add(model$.subscribe());
@@ -160,33 +164,75 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   };
 }
 
-/** The node's counters and the last reading of them. */
+/** The memory counters that are watched and the last reading of each. */
 interface NodeView {
-  read(): readonly ReturnType<typeof memoryAvailable>[];
-  /** The last reading, none when it failed. */
-  reading(): readonly [MemoryReading] | undefined;
-  failure(): string | undefined;
+  read(): readonly SignalObservation[];
+  /** The last readings, without those that failed. */
+  readings(): readonly MemoryReading[];
+  /** Why a signal cannot be read. */
+  failures(): readonly { readonly signal: MemorySignal; readonly error: string }[];
+  readonly readers: readonly MemoryReader[];
   close(): void;
 }
 
-function nodeView({ node, scheduler }: DaemonInputs): NodeView {
-  const reader = memoryReader(node.directory, () => scheduler.now());
-  let last: ReturnType<typeof reader.read> | undefined;
+function nodeView({ settings, node, podsParent, scheduler }: DaemonInputs): NodeView {
+  const { compatibility, memorySource } = settings;
+  const common = { compatibility, memorySource, nowMs: () => scheduler.now() };
+  const { directory, isRoot } = node;
+  const readers = [
+    memoryReader({ ...common, signal: 'memory.available', directory, isRoot }),
+    ...(podsParent === undefined
+      ? []
+      : [
+          memoryReader({
+            ...common,
+            signal: 'allocatableMemory.available',
+            directory: podsParent,
+            isRoot: false,
+          }),
+        ]),
+  ];
+  let last: readonly (MemoryReading | ReadingFailure)[] = [];
+  const readings = (): readonly MemoryReading[] =>
+    last.flatMap((one) => (isFailure(one) ? [] : [one]));
   return {
+    readers,
     read: () => {
-      last = reader.read();
-      return isFailure(last) ? [] : [memoryAvailable(last)];
+      last = readers.map((reader) => reader.read());
+      return readings().map((reading) => memoryAvailable(reading, memorySource));
     },
-    reading: () => (last === undefined || isFailure(last) ? undefined : [last]),
-    failure: () => (last !== undefined && isFailure(last) ? last.error : undefined),
-    close: () => reader.close(),
+    readings,
+    failures: () =>
+      last.flatMap((one, index) => {
+        const { signal } = readers[index] as MemoryReader;
+        return isFailure(one) ? [{ signal, error: one.error }] : [];
+      }),
+    close: () => {
+      for (const reader of readers) reader.close();
+    },
   };
+}
+
+function readAvailable(view: NodeView, signal: Signal): number | undefined {
+  return view.read().find((observation) => observation.signal === signal)?.available;
+}
+
+/** Why a signal cannot be read as it should be. */
+function troubleOf(view: NodeView, signal: MemorySignal): string | undefined {
+  const failure = view.failures().find((one) => one.signal === signal);
+  if (failure !== undefined) return failure.error;
+  const reading = view.readings().find((one) => one.signal === signal);
+  return reading?.refused === undefined
+    ? undefined
+    : `${reading.refused}, which cannot be; ${reading.figures} takes its place`;
 }
 
 function runtimeOf(inputs: DaemonInputs): Runtime {
   const { settings, node, native, scheduler } = inputs;
   return cgroupRuntime({
     directory: node.directory,
+    isRoot: node.isRoot,
+    parents: settings.podParents,
     hierarchy: node.hierarchy,
     fields: settings.pods,
     native,
@@ -197,51 +243,69 @@ function runtimeOf(inputs: DaemonInputs): Runtime {
 
 /** Every kernel path there is, where it was asked for and can be had. */
 function kernelNotices(
-  inputs: DaemonInputs,
+  { settings, native }: DaemonInputs,
+  readers: readonly MemoryReader[],
   readings$: Observable<MemoryReading>,
 ): Observable<MemcgNotice> {
-  const { settings, native, node } = inputs;
   if (!settings.kernelMemcgNotification || native === undefined) return EMPTY;
-  const { thresholds } = settings.policy;
-  return memcgThresholds({ native, directory: node.directory, thresholds, readings$ });
+  return merge(
+    ...readers.map(({ signal, directory }) =>
+      memcgThresholds({
+        native,
+        directory,
+        thresholds: settings.policy.thresholds.filter((threshold) => threshold.signal === signal),
+        readings$: readings$.pipe(filter((reading) => reading.signal === signal)),
+      }),
+    ),
+  );
 }
 
-/** The sooner of the adaptive poll and the one that following the working set needs. */
+/** The soonest of the adaptive polls and those that following a working set needs. */
 function pollAfterMs(
   { settings, native }: DaemonInputs,
   before: Sample | undefined,
   now: Sample,
-  reading: readonly [MemoryReading] | undefined,
+  view: NodeView,
 ): number {
-  const { thresholds } = settings.policy;
-  const adaptive = nextPollMs(
-    thresholds,
-    before?.observations[0],
-    now.observations[0],
-    settings.pollIntervalMs,
+  const { policy, pollIntervalMs } = settings;
+  const isNotified = settings.kernelMemcgNotification && native !== undefined;
+  const readings = view.readings();
+  return Math.min(
+    ...view.readers.map(({ signal }) => {
+      const thresholds = policy.thresholds.filter((threshold) => threshold.signal === signal);
+      const of = (sample: Sample | undefined) =>
+        sample?.observations.find((observation) => observation.signal === signal);
+      const adaptive = nextPollMs(thresholds, of(before), of(now), pollIntervalMs);
+      const reading = readings.find((one) => one.signal === signal);
+      if (!isNotified || reading === undefined) return adaptive;
+      const { capacityBytes, deductedBytes, usageBytes } = reading;
+      const close = thresholds.map((threshold) =>
+        closePollMs(
+          capacityBytes,
+          thresholdLevel(threshold, capacityBytes, false),
+          deductedBytes,
+          usageBytes,
+        ),
+      );
+      return earliest([adaptive, ...close.filter((ms) => ms !== undefined)]) ?? adaptive;
+    }),
   );
-  if (!settings.kernelMemcgNotification || native === undefined || reading === undefined)
-    return adaptive;
-  const [{ capacityBytes, inactiveFileBytes, usageBytes }] = reading;
-  const close = thresholds.map((threshold) =>
-    closePollMs(
-      capacityBytes,
-      thresholdLevel(threshold, capacityBytes, false),
-      inactiveFileBytes,
-      usageBytes,
-    ),
-  );
-  return earliest([adaptive, ...close.filter((ms) => ms !== undefined)]) ?? adaptive;
 }
 
 function turnEvents(turn: Turn, view: NodeView): readonly ModelEvent[] {
-  const seen: ModelEvent = { kind: 'turn', turn, reading: view.reading()?.[0] };
+  const seen: ModelEvent = { kind: 'turn', turn, readings: view.readings() };
   const { outcome } = turn.sample;
   return [
     // From the turn that takes it in: one that comes at once is older than its own decision's turn.
     ...(outcome === undefined ? [] : [{ kind: 'outcome', outcome } as const]),
     seen,
-    { kind: 'degraded', part: 'memory', reason: view.failure() },
+    ...view.readers.map(
+      ({ signal }): ModelEvent => ({
+        kind: 'degraded',
+        part: signal,
+        reason: troubleOf(view, signal),
+      }),
+    ),
   ];
 }
 
@@ -261,31 +325,32 @@ function readyOf(
   );
 }
 
-/** Says when the node cannot be read, when it can again, and when it is another cgroup. */
+/** Says when a signal cannot be read as it should be, when it can again, and when it is of another cgroup. */
 function reportReadings(logger: Logger, turns$: Observable<Turn>, view: NodeView): Subscription {
-  return turns$
-    .pipe(
-      map(() => ({ failure: view.failure(), cgroupId: view.reading()?.[0].cgroupId })),
-      distinctUntilChanged(
-        (before, now) => before.failure === now.failure && before.cgroupId === now.cgroupId,
-      ),
-      // The first reading is no change, unless it fails.
-      scan(
-        (last, now) => ({ ...now, isFirst: last === undefined }),
-        undefined as NodeChange | undefined,
-      ),
-    )
-    .subscribe((change) => {
-      if (change === undefined) return;
-      const { failure, isFirst } = change;
-      if (failure !== undefined) logger.warn({ part: 'memory', reason: failure }, 'degraded');
-      else if (!isFirst) logger.warn({ part: 'memory' }, 'the node’s cgroup is read again');
-    });
-}
-
-interface NodeChange {
-  readonly failure: string | undefined;
-  readonly isFirst: boolean;
+  const reports = view.readers.map(({ signal }) =>
+    turns$
+      .pipe(
+        map(() => ({
+          trouble: troubleOf(view, signal),
+          cgroupId: view.readings().find((reading) => reading.signal === signal)?.cgroupId,
+        })),
+        distinctUntilChanged(
+          // What is said of figures that cannot be true holds numbers, which change.
+          (before, now) =>
+            (before.trouble === undefined) === (now.trouble === undefined) &&
+            before.cgroupId === now.cgroupId,
+        ),
+        // The first reading is no change, unless it fails.
+        map((change, index) => ({ ...change, isFirst: index === 0 })),
+      )
+      .subscribe(({ trouble, isFirst }) => {
+        if (trouble !== undefined) logger.warn({ part: signal, reason: trouble }, 'degraded');
+        else if (!isFirst) logger.warn({ part: signal }, 'the node’s cgroup is read again');
+      }),
+  );
+  return new Subscription(() => {
+    for (const report of reports) report.unsubscribe();
+  });
 }
 
 function reportPaths(logger: Logger, paths$: Observable<NotificationPath>): Subscription {
@@ -347,7 +412,7 @@ class Rehearsal {
           outcomes$,
           read: view.read,
           readPods: () => runtime.observePods(),
-          pollAfterMs: (before, now) => pollAfterMs(this.#inputs, before, now, view.reading()),
+          pollAfterMs: (before, now) => pollAfterMs(this.#inputs, before, now, view),
           podsIntervalMs: Number.MAX_SAFE_INTEGER,
         },
         REHEARSAL_POLICY,
@@ -358,7 +423,7 @@ class Rehearsal {
       runtime,
       scheduler,
       dryRun: false,
-      readAvailable: () => view.read()[0]?.available,
+      readAvailable: (signal) => readAvailable(view, signal),
     })
       .pipe(
         take(times),

@@ -15,6 +15,7 @@ import {
   take,
 } from 'rxjs';
 import type { Decision, EvictionOutcome, EvictionTiming } from '../core/decision.ts';
+import type { Signal } from '../core/signal.ts';
 import { thresholdLevel } from '../core/threshold.ts';
 import type { EvictProgress, Runtime } from '../ports/runtime.ts';
 
@@ -41,7 +42,7 @@ export interface EvictDependencies {
   /** A shorter grace for the running eviction, ms. */
   readonly escalations$: Observable<number>;
   /** What is available of the decision's signal now, in its unit; undefined when it cannot be read. */
-  readonly readAvailable: () => number | undefined;
+  readonly readAvailable: (signal: Signal) => number | undefined;
 }
 
 type Event = { readonly kind: 'reading' | 'escalated' | 'ended' } | EvictProgress;
@@ -93,7 +94,9 @@ function carryOut(start: Eviction, dependencies: EvictDependencies): Observable<
     ),
     scan(
       (eviction, event: Event) =>
-        advance(eviction, event, scheduler.now(), dependencies.readAvailable),
+        advance(eviction, event, scheduler.now(), () =>
+          dependencies.readAvailable(decision.cause.threshold.signal),
+        ),
       start,
     ),
     map((eviction) => eviction.outcome),
@@ -159,7 +162,7 @@ function refuseBeforehand(
 ): EvictionOutcome | undefined {
   const base = outcomeBase(start, start.decidedAtMs);
   if (dependencies.dryRun) return { ...base, kind: 'refused', reason: 'dryRun' };
-  const available = dependencies.readAvailable();
+  const available = dependencies.readAvailable(start.decision.cause.threshold.signal);
   if (available === undefined || available < start.decision.cause.level) return undefined;
   return { ...base, kind: 'refused', reason: 'pressureGone' };
 }

@@ -1,5 +1,5 @@
-import { checkFlags, type FlagValues } from '../config/flags.ts';
-import type { CheckedFlags } from '../config/settings.ts';
+import { type FlagValues, settingsFromFlags } from '../config/flags.ts';
+import type { CheckedSettings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { formatPercentage, formatQuantity } from '../core/quantity.ts';
 import type { Threshold, ThresholdValue } from '../core/threshold.ts';
@@ -9,18 +9,19 @@ const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'
 /**
  * `evictd check-config`: prints the effective thresholds and each warning; 0.
  *
- * @throws EvictdError as `checkFlags` does
+ * @throws EvictdError as `settingsFromFlags` does
  */
 export async function checkConfigCommand(values: FlagValues): Promise<number> {
-  process.stdout.write(renderCheck(checkFlags(values)));
+  process.stdout.write(renderCheck(settingsFromFlags(values)));
   return 0;
 }
 
-/** The report: a table with one row for each threshold, then one line for each warning. */
-export function renderCheck({ settings, warnings }: CheckedFlags): string {
+/** The report: a table with one row for each threshold, then one line for each note and warning. */
+export function renderCheck({ settings, warnings, notes }: CheckedSettings): string {
   const rows = settings.policy.thresholds.map(thresholdRow);
   const lines = [
     ...(rows.length === 0 ? [] : table([HEADER, ...rows])),
+    ...notes.map((note) => `note: ${note}`),
     ...warnings.map((warning) => `warning: ${warning}`),
   ];
   return lines.map((line) => `${line}\n`).join('');

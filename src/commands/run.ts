@@ -1,10 +1,10 @@
 import { setPriority } from 'node:os';
 import { isatty } from 'node:tty';
 import { firstValueFrom, fromEvent, map, race } from 'rxjs';
-import type { CheckedSettings, Settings } from '../config/settings.ts';
+import { type CheckedSettings, type Settings, sharedParent } from '../config/settings.ts';
 import { type ErrorCode, EvictdError } from '../core/errors.ts';
 import { createDaemon, type Daemon } from '../daemon.ts';
-import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
+import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
 import { loadNative, type NativeAddon } from '../native/index.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
 import { type Log, openLog } from '../surfaces/log.ts';
@@ -25,6 +25,8 @@ const STANDARD_OUTPUT = 1;
  */
 export async function runCommand({ settings, warnings }: CheckedSettings): Promise<number> {
   const node = resolveNodeCgroup(settings.nodeCgroup);
+  const parents = settings.podParents.map((parent) => podParentDirectory(node, parent));
+  const podsParent = sharedParent(settings.podParents) === undefined ? undefined : parents[0];
   const stopped = firstValueFrom(stopSignals());
   const log = await openLog(
     openSink(STANDARD_OUTPUT, liveScheduler),
@@ -32,9 +34,21 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
     isatty(STANDARD_OUTPUT),
   );
   for (const warning of warnings) log.logger.warn(warning);
+  if (node.isRoot && parents.length === 0 && settings.pods.size === 0) {
+    log.logger.warn(
+      'nothing is evictable: on the host a pod is what --pod names or what lies below a --pod-parent',
+    );
+  }
 
   const { addon, ...failure } = loadNative();
-  const inputs = { settings, node, native: addon, scheduler: liveScheduler, logger: log.logger };
+  const inputs = {
+    settings,
+    node,
+    podsParent,
+    native: addon,
+    scheduler: liveScheduler,
+    logger: log.logger,
+  };
   const daemon = createDaemon(inputs);
   if (addon === undefined) daemon.degrade('native', nativeReason(failure));
   if (process.getuid?.() !== 0 && !settings.dryRun) {
@@ -139,6 +153,8 @@ async function openSocket(
       pid: process.pid,
       policy: settings.policy,
       nodeCgroup: node.directory,
+      podParents: settings.podParents,
+      memorySource: settings.memorySource,
       dryRun: settings.dryRun,
       kernelMemcgNotification: settings.kernelMemcgNotification,
       startedAtMs,

@@ -1,10 +1,18 @@
 import { EvictdError } from '../core/errors.ts';
+import { COMPATIBILITIES, MEMORY_SOURCES } from '../core/policy.ts';
+import { relativePathFault } from './cgroup-path.ts';
 import { parseChoice } from './choice.ts';
 import { type DefaultedOption, OPTIONS, type OptionName, type SwitchName } from './options.ts';
 import { placed } from './place.ts';
 import { parsePods } from './pod-flag.ts';
 import { durationWithin, INT32, integerWithin, SECONDS } from './ranges.ts';
-import { type CheckedFlags, type CheckedSettings, LOG_LEVELS, SCHEDULINGS } from './settings.ts';
+import {
+  type CheckedSettings,
+  LOG_LEVELS,
+  SCHEDULINGS,
+  type Settings,
+  sharedParent,
+} from './settings.ts';
 import { type Operator, parseSignalTexts, type SignalTexts } from './signal-texts.ts';
 import { checkThresholds } from './thresholds.ts';
 
@@ -29,31 +37,18 @@ const NO_SOCKET = 'none';
 /**
  * Checks the flags of `evictd run`; looks at nothing on the host.
  *
- * @throws EvictdError as {@link checkFlags} does, and EVICTD_USAGE without `--node-cgroup`
- */
-export function settingsFromFlags(values: FlagValues): CheckedSettings {
-  const { settings, warnings } = checkFlags(values);
-  const { nodeCgroup } = settings;
-  if (nodeCgroup === undefined) {
-    const message = 'required: the cgroup that is the node';
-    throw new EvictdError('EVICTD_USAGE', message, { source: '--node-cgroup' });
-  }
-  return { settings: { ...settings, nodeCgroup }, warnings };
-}
-
-/**
- * As {@link settingsFromFlags}, but the node may be left out.
- *
  * @throws EvictdError with the flag as its place's source: EVICTD_THRESHOLD, EVICTD_SIGNAL,
  * EVICTD_QUANTITY, EVICTD_PERCENTAGE, EVICTD_DURATION, EVICTD_INTEGER, EVICTD_CHOICE, EVICTD_POD,
- * EVICTD_NODE_CGROUP, EVICTD_SOCKET_PATH
+ * EVICTD_NODE_CGROUP, EVICTD_POD_PARENT, EVICTD_SOCKET_PATH
  */
-export function checkFlags(values: FlagValues): CheckedFlags {
-  const { thresholds, warnings } = checkThresholds({
+export function settingsFromFlags(values: FlagValues): CheckedSettings {
+  const podParents = [...new Set(parseGiven(values, '--pod-parent', parsePodParent))];
+  const { thresholds, warnings, notes } = checkThresholds({
     hard: signalTexts(values, '--eviction-hard', '<'),
     soft: signalTexts(values, '--eviction-soft', '<'),
     softGracePeriod: signalTexts(values, '--eviction-soft-grace-period', '='),
     minimumReclaim: signalTexts(values, '--eviction-minimum-reclaim', '='),
+    podsHaveParent: sharedParent(podParents) !== undefined,
   });
   const last = <T>(flag: DefaultedOption, parse: Parser<T>): T => lastValue(values, flag, parse);
   const policy = {
@@ -72,6 +67,10 @@ export function checkFlags(values: FlagValues): CheckedFlags {
     policy,
     kernelMemcgNotification: last('--kernel-memcg-notification', parseSwitch),
     nodeCgroup: parseGiven(values, '--node-cgroup', parseNodeCgroup).at(-1),
+    podParents,
+    compatibility: last('--compatibility', (text) => parseChoice(text, COMPATIBILITIES)),
+    memorySource: last('--memory-source', (text) => parseChoice(text, MEMORY_SOURCES)),
+    allowPidKill: last('--allow-pid-kill', parseSwitch),
     pods: parsePods(values['--pod'] ?? []),
     pollIntervalMs: last('--poll-interval', durationWithin(POLL_INTERVAL_MS)),
     socket: socketFromFlags(values),
@@ -79,7 +78,7 @@ export function checkFlags(values: FlagValues): CheckedFlags {
     logLevel: last('--log-level', (text) => parseChoice(text, LOG_LEVELS)),
     scheduling: last('--scheduling', (text) => parseChoice(text, SCHEDULINGS)),
   };
-  return { settings, warnings };
+  return { settings, warnings, notes };
 }
 
 /**
@@ -121,7 +120,7 @@ function parseGiven<T>(values: FlagValues, flag: OptionName, parse: Parser<T>): 
   return (values[flag] ?? []).map((text) => placed({ source: flag }, () => parse(text)));
 }
 
-function socketFromFlags(values: FlagValues): CheckedFlags['settings']['socket'] {
+function socketFromFlags(values: FlagValues): Settings['socket'] {
   const path = lastValue(values, '--socket', parseSocketPath);
   return path === NO_SOCKET ? undefined : { path, explicit: values['--socket'] !== undefined };
 }
@@ -134,6 +133,14 @@ function parseNodeCgroup(text: string): string {
   const fault = pathFault(text);
   if (fault === undefined) return text;
   throw new EvictdError('EVICTD_NODE_CGROUP', fault, { value: text });
+}
+
+/** `.` is the node's own cgroup. */
+function parsePodParent(text: string): string {
+  const path = text.length > 1 && text.endsWith('/') ? text.slice(0, -1) : text;
+  const fault = path === '.' ? undefined : relativePathFault(path);
+  if (fault === undefined) return path;
+  throw new EvictdError('EVICTD_POD_PARENT', fault, { value: text });
 }
 
 function parseSocketPath(text: string): string {

@@ -1,3 +1,4 @@
+import { COMPATIBILITIES, MEMORY_SOURCES } from '../core/policy.ts';
 import { LOG_LEVELS, SCHEDULINGS } from './settings.ts';
 
 /** evictd's commands, in the order of its help. */
@@ -41,7 +42,18 @@ export const OPTIONS = {
     repeatable: false,
     default: undefined,
     description:
-      'the cgroup that is the node, a path in the memory hierarchy; its direct children are the pods; required by run',
+      'the cgroup that is the node, a path in the memory hierarchy; its direct children are the pods; ' +
+      'without it the node is the host, and only what --pod-parent and --pod name is evictable',
+    commands: DAEMON,
+  },
+  '--pod-parent': {
+    aliases: [],
+    value: 'PATH',
+    repeatable: true,
+    default: undefined,
+    description:
+      "a cgroup, relative to the node's, whose children are the pods; of kubepods and kubepods.slice " +
+      'the pods of all QoS classes',
     commands: DAEMON,
   },
   '--pod': {
@@ -111,6 +123,26 @@ export const OPTIONS = {
     description: 'the grace given to the victim of a hard threshold; 0 kills at once',
     commands: DAEMON,
   },
+  '--compatibility': {
+    aliases: [],
+    value: COMPATIBILITIES.join('|'),
+    repeatable: false,
+    default: 'evictd',
+    description:
+      'whose figures count where the two differ: on the host, the kubelet leaves kernel memory, slab ' +
+      'and huge pages out of what is used',
+    commands: DAEMON,
+  },
+  '--memory-source': {
+    aliases: [],
+    value: MEMORY_SOURCES.join('|'),
+    repeatable: false,
+    default: 'workingset',
+    description:
+      'what memory.available is made of: capacity less working set, or what the kernel could free ' +
+      'too (MemAvailable; below the host, page cache without shared memory)',
+    commands: DAEMON,
+  },
   '--kernel-memcg-notification': {
     aliases: ['--experimental-kernel-memcg-notification'],
     value: undefined,
@@ -143,6 +175,16 @@ export const OPTIONS = {
     repeatable: false,
     default: 'false',
     description: 'decide and say whom to evict, but kill nothing',
+    commands: DAEMON,
+  },
+  '--allow-pid-kill': {
+    aliases: [],
+    value: undefined,
+    repeatable: false,
+    default: 'false',
+    description:
+      'without the native addon, and where cgroup.kill is not safe, signal by pid: its start time and ' +
+      'cgroup are checked right before each signal, but not held',
     commands: DAEMON,
   },
   '--log-level': {

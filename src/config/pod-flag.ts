@@ -1,15 +1,13 @@
 import { parseDuration } from '../core/duration.ts';
 import { EvictdError, quote } from '../core/errors.ts';
 import { parseQuantity } from '../core/quantity.ts';
+import { relativePathFault } from './cgroup-path.ts';
 import { suggestion } from './nearest.ts';
 import { placed } from './place.ts';
 import { INT32, integerWithin, SECONDS } from './ranges.ts';
 import type { PodSettings } from './settings.ts';
 
 const SOURCE = '--pod';
-
-/** Linux' limit for one name in a path, in bytes. */
-const MAX_NAME_BYTES = 255;
 
 /** A field with a value: which settings it gives. */
 const FIELDS = {
@@ -24,8 +22,8 @@ const parseSeconds = integerWithin(SECONDS);
 const FIELD_NAMES = [...Object.keys(FIELDS), 'protected'];
 
 /**
- * Reads the `--pod` flags, `NAME=priority:N,request:Q,grace:D,protected`, by pod name. Each field
- * may be left out. The name ends at the last `=`, since no field has one: so a name may hold `=`,
+ * Reads the `--pod` flags, `NAME=priority:N,request:Q,grace:D,protected`, by pod name, which is a
+ * path relative to the node's cgroup. Each field may be left out. The name ends at the last `=`, since no field has one: so a name may hold `=`,
  * and `,` as well. The grace is a Go duration of whole seconds, or a bare number of seconds as in
  * a pod's terminationGracePeriodSeconds.
  *
@@ -60,17 +58,8 @@ function parsePod(value: string): PodSettings {
 }
 
 function checkName(name: string, value: string): void {
-  const fault = nameFault(name);
+  const fault = relativePathFault(name);
   if (fault !== undefined) throw new EvictdError('EVICTD_POD', fault, { source: SOURCE, value });
-}
-
-/** Why `name` can be no directory in the node's cgroup. */
-function nameFault(name: string): string | undefined {
-  if (name === '' || name === '.' || name === '..') return `no pod can be named ${quote(name)}`;
-  if (name.includes('/')) return 'a pod is a direct child of the node: its name has no "/"';
-  if (name.includes('\0')) return 'a name has no NUL';
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `a name has at most ${MAX_NAME_BYTES} bytes`;
-  return undefined;
 }
 
 function parseFields(name: string, text: string): Omit<PodSettings, 'name'> {

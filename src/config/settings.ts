@@ -1,4 +1,4 @@
-import type { Policy } from '../core/policy.ts';
+import type { Compatibility, MemorySource, Policy } from '../core/policy.ts';
 
 /** What a `--pod NAME=…` says of a pod that its cgroup has no field for. */
 export interface PodSettings {
@@ -22,9 +22,15 @@ export type Scheduling = (typeof SCHEDULINGS)[number];
 export interface Settings {
   readonly policy: Policy;
   readonly kernelMemcgNotification: boolean;
-  /** As given; resolved against the memory hierarchy by the daemon. */
-  readonly nodeCgroup: string;
-  /** By pod name. */
+  /** As given; resolved against the memory hierarchy by the daemon. Undefined for its root. */
+  readonly nodeCgroup: string | undefined;
+  /** Cgroups, relative to the node's, whose children are pods; empty for the node's own. */
+  readonly podParents: readonly string[];
+  readonly compatibility: Compatibility;
+  readonly memorySource: MemorySource;
+  /** Whether a pid may be signalled where there is neither pidfd nor a safe `cgroup.kill`. */
+  readonly allowPidKill: boolean;
+  /** By pod name, a path relative to the node's cgroup. */
   readonly pods: ReadonlyMap<string, PodSettings>;
   /** The longest time between two polls of the node, and between two readings of all pods. */
   readonly pollIntervalMs: number;
@@ -39,10 +45,15 @@ export interface Settings {
 export interface CheckedSettings {
   readonly settings: Settings;
   readonly warnings: readonly string[];
+  /** What is as it should be, and might surprise. */
+  readonly notes: readonly string[];
 }
 
-/** What `check-config` makes of the flags: it needs no node. */
-export interface CheckedFlags {
-  readonly settings: Omit<Settings, 'nodeCgroup'> & { readonly nodeCgroup: string | undefined };
-  readonly warnings: readonly string[];
+/**
+ * The one cgroup that holds all pods and is not the node's own, relative to that; undefined where
+ * there is none. What its pods may use together is `allocatableMemory.available`.
+ */
+export function sharedParent(podParents: readonly string[]): string | undefined {
+  const [parent, ...others] = podParents;
+  return parent === '.' || others.length > 0 ? undefined : parent;
 }

@@ -12,12 +12,15 @@ export interface ThresholdTexts {
   readonly soft: SignalTexts;
   readonly softGracePeriod: SignalTexts;
   readonly minimumReclaim: SignalTexts;
+  /** Whether all pods share one parent that is not the node's own cgroup. */
+  readonly podsHaveParent: boolean;
 }
 
 /** Thresholds in the signals' order, hard before soft, and what a person should know of them. */
 export interface CheckedThresholds {
   readonly thresholds: readonly Threshold[];
   readonly warnings: readonly string[];
+  readonly notes: readonly string[];
 }
 
 const ZERO_PERCENT = parsePercentage('0%');
@@ -35,10 +38,15 @@ const parseGracePeriodMs = durationWithin({ min: 0, max: Number.POSITIVE_INFINIT
  * @see kubelet `eviction/helpers.go`, `ParseThresholdConfig`
  */
 export function checkThresholds(texts: ThresholdTexts): CheckedThresholds {
-  const hard = parseEach(texts.hard, parseLevel);
+  const { podsHaveParent } = texts;
+  const hard = withAllocatable(parseEach(texts.hard, parseLevel), texts.hard, podsHaveParent);
   const soft = parseEach(texts.soft, parseLevel);
   const gracePeriodsMs = parseEach(texts.softGracePeriod, parseGracePeriodMs);
-  const minimumReclaims = parseEach(texts.minimumReclaim, parseMinimumReclaim);
+  const minimumReclaims = withAllocatable(
+    parseEach(texts.minimumReclaim, parseMinimumReclaim),
+    texts.minimumReclaim,
+    podsHaveParent,
+  );
   const thresholds: Threshold[] = [];
   for (const signal of SIGNAL_NAMES) {
     const minimumReclaim = minimumReclaims.get(signal);
@@ -52,7 +60,37 @@ export function checkThresholds(texts: ThresholdTexts): CheckedThresholds {
       thresholds.push({ signal, kind: 'soft', value: softValue, gracePeriodMs, minimumReclaim });
     }
   }
-  return { thresholds, warnings: warningsOf(texts, thresholds) };
+  return {
+    thresholds,
+    warnings: warningsOf(texts, thresholds),
+    notes: notesOf(texts, thresholds),
+  };
+}
+
+/**
+ * What the pods may use together has the node's hard threshold as well, unless it was given one of
+ * its own. Source: kubelet `eviction/helpers.go`, `addAllocatableThresholds`.
+ */
+function withAllocatable<T>(
+  values: ReadonlyMap<Signal, T>,
+  texts: SignalTexts,
+  podsHaveParent: boolean,
+): ReadonlyMap<Signal, T> {
+  const ofNode = values.get('memory.available');
+  if (!podsHaveParent || ofNode === undefined || texts.has('allocatableMemory.available'))
+    return values;
+  return new Map(values).set('allocatableMemory.available', ofNode);
+}
+
+/** Whether the pods' own memory is watched, which depends on where they lie. */
+function notesOf({ podsHaveParent }: ThresholdTexts, thresholds: readonly Threshold[]): string[] {
+  const isHard = thresholds.some(
+    ({ signal, kind }) => signal === 'memory.available' && kind === 'hard',
+  );
+  if (podsHaveParent || !isHard) return [];
+  return [
+    "allocatableMemory.available has no threshold: the pods share no parent but the node's own cgroup",
+  ];
 }
 
 /** Parses each text; a signal whose parser says undefined is left out. */
@@ -121,6 +159,15 @@ function warningsOf(texts: ThresholdTexts, thresholds: readonly Threshold[]): re
       'not used: the signal has no threshold',
       (signal) => !has(signal, () => true),
     ),
+    ...(texts.podsHaveParent
+      ? []
+      : [texts.hard, texts.soft].flatMap((some) =>
+          warnWhere(
+            some,
+            "never met: the pods share no parent but the node's own cgroup",
+            (signal) => signal === 'allocatableMemory.available',
+          ),
+        )),
     ...(thresholds.length === 0 ? ['no eviction threshold is left: nothing will be evicted'] : []),
   ];
 }

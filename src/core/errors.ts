@@ -26,6 +26,10 @@ export const ERRORS = {
     meaning: 'an eviction threshold that is malformed, doubled or lacks its grace period',
   },
   EVICTD_POD: { exitStatus: 2, meaning: 'a --pod value that cannot be read' },
+  EVICTD_POD_PARENT: {
+    exitStatus: 2,
+    meaning: 'a --pod-parent that is no path below the node, or the root, which holds no pods',
+  },
   EVICTD_NODE_CGROUP: {
     exitStatus: 2,
     meaning: 'the node cgroup is missing or no memory cgroup (v1) that can be a node',

@@ -5,17 +5,17 @@ export const CLOSE_POLL_MS = 5;
 
 /**
  * The poll that a memory threshold needs beside the adaptive one, ms; undefined where it needs
- * none. Where inactive file exceeds the threshold, usage near the limit says nothing of the
+ * none. Where what is deducted (inactive file) exceeds the threshold, usage near the limit says nothing of the
  * working set, and it is read every {@link CLOSE_POLL_MS}. All sizes in bytes.
  */
 export function closePollMs(
   capacityBytes: number,
   thresholdBytes: number,
-  inactiveFileBytes: number,
+  deductedBytes: number,
   usageBytes: number,
 ): number | undefined {
   // As of what is followed already: that begins at more inactive file than it ends at.
-  const arming = armingFor(capacityBytes, thresholdBytes, inactiveFileBytes, 'followed');
+  const arming = armingFor(capacityBytes, thresholdBytes, deductedBytes, 'followed');
   return arming.kind === 'followed' && usageBytes > arming.closeAboveBytes
     ? CLOSE_POLL_MS
     : undefined;

@@ -21,15 +21,16 @@ export type Arming =
   /** The threshold lies above the capacity: always met, decided at each reading. */
   | { readonly kind: 'alwaysMet' }
   /**
-   * Inactive file reaches the threshold, or lies within 2 MiB of it, so that no level of usage
+   * What is deducted reaches the threshold, or lies within 2 MiB of it, so that no level of usage
    * tells the working set: the kernel's reclaim tells when to look, and polls follow closely while
    * usage is above `closeAboveBytes`.
    */
   | { readonly kind: 'followed'; readonly levels: Levels; readonly closeAboveBytes: number };
 
 /**
- * The usage at which `memory.available` is `thresholdBytes`, or the nearest that gives an event.
- * All in bytes; `capacityBytes` is the limit that the usage cannot exceed.
+ * The usage at which what is available is `thresholdBytes`, or the nearest that gives an event.
+ * All in bytes; `capacityBytes` is the limit that the usage cannot exceed, `deductedBytes` what of the
+ * usage is not held against it: inactive file, where the working set counts.
  *
  * @param before how the threshold was followed until now: what is `followed` stays so until
  *   inactive file has fallen clearly, so that a wavering cache does not arm anew at each reading
@@ -37,16 +38,16 @@ export type Arming =
 export function armingFor(
   capacityBytes: number,
   thresholdBytes: number,
-  inactiveFileBytes: number,
+  deductedBytes: number,
   before?: Arming['kind'],
 ): Arming {
   if (thresholdBytes >= capacityBytes) return { kind: 'alwaysMet' };
-  const first = firstLevel(capacityBytes, thresholdBytes, inactiveFileBytes);
+  const first = firstLevel(capacityBytes, thresholdBytes, deductedBytes);
   if (first <= 0) return { kind: 'alwaysMet' };
   const rungs = RUNGS_BYTES.map((rung) => first + rung).filter((level) => level < capacityBytes);
   const levels: Levels = [first, ...rungs];
   const slack = before === 'followed' ? driftBytes(thresholdBytes) : 0;
-  if (inactiveFileBytes > hidingBytes(thresholdBytes) - slack) {
+  if (deductedBytes > hidingBytes(thresholdBytes) - slack) {
     const closeAboveBytes = capacityBytes - Math.max(2 * thresholdBytes, 32 * MI);
     return { kind: 'followed', levels, closeAboveBytes };
   }
@@ -63,13 +64,20 @@ function driftBytes(thresholdBytes: number): number {
   return Math.max(thresholdBytes / 8, MI);
 }
 
-function firstLevel(
-  capacityBytes: number,
-  thresholdBytes: number,
-  inactiveFileBytes: number,
-): number {
-  const exact = capacityBytes - thresholdBytes + inactiveFileBytes;
+function firstLevel(capacityBytes: number, thresholdBytes: number, deductedBytes: number): number {
+  const exact = capacityBytes - thresholdBytes + deductedBytes;
   return Math.min(exact, capacityBytes - TOP_MARGIN_BYTES);
+}
+
+/**
+ * The same in the units of the counter that the kernel notifies by, which leaves `uncountedBytes`
+ * out. Where no level is left above 0 the threshold is met already: the counter is never below 0.
+ */
+export function inCounter(arming: Arming, uncountedBytes: number): Arming {
+  if (arming.kind === 'alwaysMet') return arming;
+  const [first, ...rungs] = arming.levels.map((level) => level - uncountedBytes);
+  if (first === undefined || first <= 0) return { kind: 'alwaysMet' };
+  return { ...arming, levels: [first, ...rungs] };
 }
 
 /**

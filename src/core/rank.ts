@@ -56,9 +56,12 @@ export function orderedBy(...comparators: readonly PodComparator[]): PodComparat
   };
 }
 
+const BY_MEMORY = orderedBy(byExceedingRequest, byPriority, byUsageOverRequest, byName);
+
 /** How pods are ranked for each signal. */
 const RANKING: Record<Signal, PodComparator> = {
-  'memory.available': orderedBy(byExceedingRequest, byPriority, byUsageOverRequest, byName),
+  'memory.available': BY_MEMORY,
+  'allocatableMemory.available': BY_MEMORY,
 };
 
 /** All pods, the first candidate for `signal` first, those that may not be evicted included. */

@@ -26,6 +26,14 @@ export const SIGNALS = {
     order: 0,
     description: 'capacity less the working set (usage less inactive file) of the node',
   },
+  'allocatableMemory.available': {
+    unit: 'bytes',
+    resource: 'memory',
+    condition: 'MemoryPressure',
+    order: 1,
+    description:
+      'the same of the cgroup that holds all pods; each hard threshold of memory.available is one of it too',
+  },
 } as const satisfies Record<string, SignalRow>;
 
 export type Signal = keyof typeof SIGNALS;

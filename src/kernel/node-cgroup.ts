@@ -7,6 +7,8 @@ export interface NodeCgroup {
   /** The directory, without links. */
   readonly directory: string;
   readonly hierarchy: Hierarchy;
+  /** Whether it is the root of the hierarchy: the host. */
+  readonly isRoot: boolean;
 }
 
 /** What a v1 memory cgroup must have to be a node. */
@@ -19,14 +21,17 @@ const NEEDED_FILES = [
 
 /**
  * Resolves `--node-cgroup`: a directory below the memory hierarchy's mount point, or the path of a
- * cgroup relative to it. Throws EVICTD_NODE_CGROUP when it is none, or when it is the root, whose
- * children are no pods.
+ * cgroup relative to it; undefined for the root. Throws EVICTD_NODE_CGROUP when it is none.
  */
-export function resolveNodeCgroup(given: string, hierarchy = findHierarchy('memory')): NodeCgroup {
+export function resolveNodeCgroup(
+  given: string | undefined,
+  hierarchy = findHierarchy('memory'),
+): NodeCgroup {
   const refuse = (why: string): never => {
-    throw new EvictdError('EVICTD_NODE_CGROUP', why, { source: '--node-cgroup', value: given });
+    const place = { source: '--node-cgroup', ...(given === undefined ? {} : { value: given }) };
+    throw new EvictdError('EVICTD_NODE_CGROUP', why, place);
   };
-  if (given === '' || given.includes('\0')) refuse('is no path');
+  if (given === '' || given?.includes('\0') === true) refuse('is no path');
   if (hierarchy === undefined) {
     throw new EvictdError(
       'EVICTD_UNSUPPORTED',
@@ -34,15 +39,17 @@ export function resolveNodeCgroup(given: string, hierarchy = findHierarchy('memo
     );
   }
   const { mountPoint } = hierarchy;
-  const candidates = [given, `${mountPoint}/${given}`].filter((path) => path.startsWith('/'));
+  const candidates = [given ?? mountPoint, `${mountPoint}/${given}`].filter((path) =>
+    path.startsWith('/'),
+  );
   const directory = candidates
     .flatMap((path) => realDirectory(path) ?? [])
     .find((path) => isWithin(path, mountPoint));
   if (directory === undefined) return refuse(`is no cgroup below ${mountPoint}`);
-  if (directory === realpathSync(mountPoint))
-    return refuse('is the root of the hierarchy, whose children are no pods');
   const missing = NEEDED_FILES.find((file) => !existsSync(`${directory}/${file}`));
-  return missing === undefined ? { directory, hierarchy } : refuse(`has no ${missing}`);
+  // A file that only the root of a v1 hierarchy has: in a container the mount point may be none.
+  const isRoot = existsSync(`${directory}/cgroup.sane_behavior`);
+  return missing === undefined ? { directory, hierarchy, isRoot } : refuse(`has no ${missing}`);
 }
 
 function realDirectory(path: string): string | undefined {
@@ -56,4 +63,18 @@ function realDirectory(path: string): string | undefined {
 function isWithin(path: string, mountPoint: string): boolean {
   const top = realpathSync(mountPoint);
   return path === top || path.startsWith(`${top}/`);
+}
+
+/**
+ * The directory of a cgroup below the node, by its path relative to it. It need not be there yet.
+ *
+ * @throws EvictdError EVICTD_POD_PARENT for `.` where the node is the root, which holds no pods
+ */
+export function podParentDirectory({ directory, isRoot }: NodeCgroup, relative: string): string {
+  if (relative !== '.') return `${directory}/${relative}`;
+  if (!isRoot) return directory;
+  throw new EvictdError('EVICTD_POD_PARENT', 'the root of the hierarchy holds no pods', {
+    source: '--pod-parent',
+    value: relative,
+  });
 }

@@ -10,7 +10,7 @@ import {
   type Subscriber,
   tap,
 } from 'rxjs';
-import { type Arming, approachLevel, armingFor, needsRearming } from '../core/memcg.ts';
+import { type Arming, approachLevel, armingFor, inCounter, needsRearming } from '../core/memcg.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 import type { MemcgEvent, MemcgWatch, NativeAddon } from '../native/types.ts';
 import type { NotificationPath } from '../ports/notification.ts';
@@ -97,9 +97,12 @@ class Ladder {
   /** Arms anew where the reading asks for it; completes when that is done. */
   follow(reading: MemoryReading): Observable<never> {
     const thresholdBytes = thresholdLevel(this.#threshold, reading.capacityBytes, false);
-    const { capacityBytes, inactiveFileBytes } = reading;
+    const { capacityBytes, deductedBytes, uncountedBytes } = reading;
     const before = this.#arming?.kind;
-    const wanted = armingFor(capacityBytes, thresholdBytes, inactiveFileBytes, before);
+    const wanted = inCounter(
+      armingFor(capacityBytes, thresholdBytes, deductedBytes, before),
+      uncountedBytes,
+    );
     const isArmed =
       this.#arming !== undefined &&
       reading.cgroupId === this.#cgroupId &&

@@ -2,7 +2,7 @@ import type { Decision, EvictionOutcome } from '../core/decision.ts';
 import { graceEndsAtMs } from '../core/grace.ts';
 import type { Turn } from '../core/pipeline.ts';
 import type { PodObservation } from '../core/pod.ts';
-import type { Policy } from '../core/policy.ts';
+import type { MemorySource, Policy } from '../core/policy.ts';
 import { rankPods } from '../core/rank.ts';
 import { type NodeCondition, SIGNALS } from '../core/signal.ts';
 import { resolveValue, type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
@@ -29,7 +29,7 @@ export interface EvictionRecord {
 /** What the daemon believes; instants are monotonic ms. */
 export interface Model {
   readonly turn: Turn | undefined;
-  readonly reading: MemoryReading | undefined;
+  readonly readings: readonly MemoryReading[];
   readonly pods: readonly PodObservation[];
   readonly paths: ReadonlyMap<string, NotificationPath>;
   readonly evictions: readonly EvictionRecord[];
@@ -41,7 +41,7 @@ export interface Model {
 
 export const EMPTY_MODEL: Model = {
   turn: undefined,
-  reading: undefined,
+  readings: [],
   pods: [],
   paths: new Map(),
   evictions: [],
@@ -52,7 +52,7 @@ export const EMPTY_MODEL: Model = {
 
 /** What changes the model. */
 export type ModelEvent =
-  | { readonly kind: 'turn'; readonly turn: Turn; readonly reading: MemoryReading | undefined }
+  | { readonly kind: 'turn'; readonly turn: Turn; readonly readings: readonly MemoryReading[] }
   | { readonly kind: 'outcome'; readonly outcome: EvictionOutcome }
   | { readonly kind: 'path'; readonly path: NotificationPath }
   | { readonly kind: 'wakeup' }
@@ -62,7 +62,7 @@ export type ModelEvent =
 export function updateModel(model: Model, event: ModelEvent): Model {
   switch (event.kind) {
     case 'turn':
-      return afterTurn(model, event.turn, event.reading);
+      return afterTurn(model, event.turn, event.readings);
     case 'outcome':
       return { ...model, evictions: withOutcome(model.evictions, event.outcome) };
     case 'path': {
@@ -80,12 +80,12 @@ export function updateModel(model: Model, event: ModelEvent): Model {
   }
 }
 
-function afterTurn(model: Model, turn: Turn, reading: MemoryReading | undefined): Model {
+function afterTurn(model: Model, turn: Turn, readings: readonly MemoryReading[]): Model {
   const evictions = withDecision(model.evictions, turn);
   return {
     ...model,
     turn,
-    reading,
+    readings,
     evictions,
     pods: turn.sample.pods ?? model.pods,
     turns: model.turns + 1,
@@ -146,6 +146,8 @@ export interface StatusContext {
   readonly pid: number;
   readonly policy: Policy;
   readonly nodeCgroup: string;
+  readonly podParents: readonly string[];
+  readonly memorySource: MemorySource;
   readonly dryRun: boolean;
   readonly kernelMemcgNotification: boolean;
   readonly startedAtMs: number;
@@ -171,12 +173,7 @@ export function statusDocument(model: Model, context: StatusContext) {
       dryRun: context.dryRun,
       kernelMemcgNotification: context.kernelMemcgNotification,
     },
-    node: {
-      cgroup: context.nodeCgroup,
-      usageBytes: model.reading?.usageBytes ?? null,
-      inactiveFileBytes: model.reading?.inactiveFileBytes ?? null,
-      workingSetBytes: model.reading?.workingSetBytes ?? null,
-    },
+    node: nodeStatus(model, context),
     signals: (model.turn?.state.observations ?? []).map((observation) => ({
       signal: observation.signal,
       unit: SIGNALS[observation.signal].unit,
@@ -208,6 +205,22 @@ export function statusDocument(model: Model, context: StatusContext) {
 }
 
 export type StatusDocument = ReturnType<typeof statusDocument>;
+
+/** The node's own memory: what the signal is made of, and what it would be by the other source. */
+function nodeStatus(model: Model, { nodeCgroup, podParents, memorySource }: StatusContext) {
+  const reading = model.readings.find(({ signal }) => signal === 'memory.available');
+  return {
+    cgroup: nodeCgroup,
+    podParents,
+    memorySource,
+    figures: reading?.figures ?? null,
+    usageBytes: reading?.usageBytes ?? null,
+    uncountedBytes: reading?.uncountedBytes ?? null,
+    inactiveFileBytes: reading?.inactiveFileBytes ?? null,
+    workingSetBytes: reading?.workingSetBytes ?? null,
+    availableBytes: reading?.availableBytes ?? null,
+  };
+}
 
 function thresholdStatus(model: Model, threshold: Threshold, context: StatusContext) {
   const id = thresholdId(threshold);
@@ -250,7 +263,7 @@ function notificationStatus(path: NotificationPath | undefined, wanted: boolean)
   switch (arming.kind) {
     case 'alwaysMet':
       return polling(
-        'the threshold is not below the capacity: always met, decided at each reading',
+        'the threshold is not below the capacity, or no level above 0 can tell it: met, decided at each reading',
       );
     case 'followed':
       return {

@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { checkConfigCommand, renderCheck } from '../../src/commands/check-config.ts';
-import { checkFlags } from '../../src/config/flags.ts';
+import { settingsFromFlags } from '../../src/config/flags.ts';
+
+const NOTE =
+  "allocatableMemory.available has no threshold: the pods share no parent but the node's own cgroup";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -8,7 +11,7 @@ afterEach(() => {
 
 describe('renderCheck', () => {
   it('prints the effective thresholds as a table', () => {
-    const checked = checkFlags({
+    const checked = settingsFromFlags({
       '--eviction-hard': ['memory.available<104857600'],
       '--eviction-soft': ['memory.available<07.50%'],
       '--eviction-soft-grace-period': ['memory.available=90s'],
@@ -19,23 +22,25 @@ describe('renderCheck', () => {
         'SIGNAL            KIND  THRESHOLD  GRACE PERIOD  MINIMUM RECLAIM',
         'memory.available  hard  100Mi      -             512Mi',
         'memory.available  soft  7.5%       1m30s         512Mi',
+        `note: ${NOTE}`,
         '',
       ].join('\n'),
     );
   });
 
   it('prints the default threshold', () => {
-    expect(renderCheck(checkFlags({}))).toBe(
+    expect(renderCheck(settingsFromFlags({}))).toBe(
       [
         'SIGNAL            KIND  THRESHOLD  GRACE PERIOD  MINIMUM RECLAIM',
         'memory.available  hard  100Mi      -             -',
+        `note: ${NOTE}`,
         '',
       ].join('\n'),
     );
   });
 
   it('prints warnings alone when no threshold is left', () => {
-    expect(renderCheck(checkFlags({ '--eviction-hard': [''] }))).toBe(
+    expect(renderCheck(settingsFromFlags({ '--eviction-hard': [''] }))).toBe(
       'warning: no eviction threshold is left: nothing will be evicted\n',
     );
   });

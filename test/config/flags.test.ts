@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  checkFlags,
   type FlagValues,
   isSwitchedOn,
   settingsFromFlags,
@@ -14,7 +13,7 @@ const NANO = 1_000_000_000n;
 
 function refusalOf(values: FlagValues): EvictdError {
   try {
-    checkFlags(values);
+    settingsFromFlags(values);
   } catch (error) {
     if (error instanceof EvictdError) return error;
     throw error;
@@ -23,7 +22,7 @@ function refusalOf(values: FlagValues): EvictdError {
 }
 
 function settingsOf(values: FlagValues) {
-  return checkFlags(values).settings;
+  return settingsFromFlags(values).settings;
 }
 
 function thresholdsOf(values: FlagValues) {
@@ -54,6 +53,10 @@ describe('settingsFromFlags', () => {
         },
         kernelMemcgNotification: false,
         nodeCgroup: '/node',
+        podParents: [],
+        compatibility: 'evictd',
+        memorySource: 'workingset',
+        allowPidKill: false,
         pods: new Map(),
         pollIntervalMs: 10_000,
         socket: { path: '/run/evictd/evictd.sock', explicit: false },
@@ -62,14 +65,14 @@ describe('settingsFromFlags', () => {
         scheduling: 'rr',
       },
       warnings: [],
+      notes: [
+        "allocatableMemory.available has no threshold: the pods share no parent but the node's own cgroup",
+      ],
     });
   });
 
-  it('needs a node, unlike checkFlags', () => {
-    expect(() => settingsFromFlags({})).toThrow(
-      expect.objectContaining({ code: 'EVICTD_USAGE', place: { source: '--node-cgroup' } }),
-    );
-    expect(checkFlags({}).settings.nodeCgroup).toBeUndefined();
+  it('takes the host for the node where none is given', () => {
+    expect(settingsFromFlags({}).settings.nodeCgroup).toBeUndefined();
   });
 
   it('passes warnings on', () => {
@@ -268,7 +271,7 @@ describe('warnings', () => {
   };
 
   it('gives none where everything is used', () => {
-    expect(checkFlags(used).warnings).toEqual([]);
+    expect(settingsFromFlags(used).warnings).toEqual([]);
   });
 
   it.each<[string, FlagValues, readonly string[]]>([
@@ -318,7 +321,7 @@ describe('warnings', () => {
       ['--eviction-hard: memory.available "100.0%": 100% means off, as 0% does'],
     ],
   ])('%s', (_, values, warnings) => {
-    expect(checkFlags(values).warnings).toEqual(warnings);
+    expect(settingsFromFlags(values).warnings).toEqual(warnings);
   });
 
   it('takes a soft threshold that is off without grace period', () => {
@@ -449,7 +452,7 @@ it('throws nothing but coded errors with their flag', () => {
   fc.assert(
     fc.property(fc.dictionary(name, fc.array(text, { maxLength: 2 }), { maxKeys: 3 }), (values) => {
       try {
-        checkFlags(values);
+        settingsFromFlags(values);
       } catch (error) {
         expect(error).toBeInstanceOf(EvictdError);
         expect(error).toMatchObject({ exitStatus: 2 });

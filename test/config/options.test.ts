@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { checkFlags } from '../../src/config/flags.ts';
+import { settingsFromFlags } from '../../src/config/flags.ts';
 import {
   isCommand,
   OPTION_LIST,
@@ -49,8 +49,8 @@ describe('the table of options', () => {
     const defaults = OPTION_LIST.flatMap((option) =>
       option.default === undefined ? [] : [[option.name, [option.default]] as const],
     );
-    const { settings } = checkFlags({});
-    expect(checkFlags(Object.fromEntries(defaults)).settings).toEqual({
+    const { settings } = settingsFromFlags({});
+    expect(settingsFromFlags(Object.fromEntries(defaults)).settings).toEqual({
       ...settings,
       socket: { path: '/run/evictd/evictd.sock', explicit: true },
     });

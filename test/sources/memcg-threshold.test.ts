@@ -4,7 +4,7 @@ import type { Threshold } from '../../src/core/threshold.ts';
 import type { MemcgEvent, NativeAddon } from '../../src/native/types.ts';
 import type { MemoryReading } from '../../src/ports/readings.ts';
 import { memcgThresholds } from '../../src/sources/memcg-threshold.ts';
-import { MI, softThreshold, threshold, value } from '../support/builders.ts';
+import { MI, reading, softThreshold, threshold, value } from '../support/builders.ts';
 
 /** `usage 480`, in Mi, or `pressure low`. */
 function nameOf(event: MemcgEvent): string {
@@ -12,20 +12,7 @@ function nameOf(event: MemcgEvent): string {
   return event.kind === 'pressure' ? `pressure ${event.level}` : event.kind;
 }
 
-function reading(overrides: Partial<MemoryReading> = {}): MemoryReading {
-  const capacityBytes = 512 * MI;
-  return {
-    atMs: 0,
-    usageBytes: 100 * MI,
-    inactiveFileBytes: 0,
-    workingSetBytes: 100 * MI,
-    capacityBytes,
-    cgroupId: '1',
-    ...overrides,
-  };
-}
-
-const inactive = (mi: number) => reading({ inactiveFileBytes: mi * MI });
+const inactive = (mi: number) => reading({ deductedBytes: mi * MI });
 const AT_32 = threshold({ value: value('32Mi') });
 
 /** What the kernel takes, in a later turn: milliseconds in truth. */

@@ -5,6 +5,7 @@ import type { Policy } from '../../src/core/policy.ts';
 import { parsePercentage, parseQuantity } from '../../src/core/quantity.ts';
 import type { Sample } from '../../src/core/step.ts';
 import type { Threshold, ThresholdValue } from '../../src/core/threshold.ts';
+import type { MemoryReading } from '../../src/ports/readings.ts';
 
 export const MI = 2 ** 20;
 export const GI = 2 ** 30;
@@ -160,4 +161,24 @@ export function outcome(
     case 'failed':
       return { ...base, ...ending };
   }
+}
+
+/** A reading of a node of 512Mi that uses 100Mi. */
+export function reading(overrides: Partial<MemoryReading> = {}): MemoryReading {
+  const capacityBytes = 512 * MI;
+  return {
+    signal: 'memory.available',
+    atMs: 0,
+    figures: 'counters',
+    refused: undefined,
+    usageBytes: 100 * MI,
+    inactiveFileBytes: 0,
+    workingSetBytes: 100 * MI,
+    capacityBytes,
+    availableBytes: { workingset: 412 * MI, memavailable: 412 * MI },
+    deductedBytes: 0,
+    uncountedBytes: 0,
+    cgroupId: '1',
+    ...overrides,
+  };
 }

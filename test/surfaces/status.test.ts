@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Turn } from '../../src/core/pipeline.ts';
 import { INITIAL_STATE, type Sample, step } from '../../src/core/step.ts';
-import type { MemoryReading } from '../../src/ports/readings.ts';
 import {
   EMPTY_MODEL,
   type Model,
@@ -19,6 +18,7 @@ import {
   outcome,
   pod,
   policy,
+  reading,
   sample,
   softThreshold,
   threshold,
@@ -34,6 +34,8 @@ const context = (overrides: Partial<StatusContext> = {}): StatusContext => ({
   pid: 4711,
   policy: BY,
   nodeCgroup: '/sys/fs/cgroup/memory/node',
+  podParents: [],
+  memorySource: 'workingset',
   dryRun: false,
   kernelMemcgNotification: true,
   startedAtMs: 1000,
@@ -43,14 +45,13 @@ const context = (overrides: Partial<StatusContext> = {}): StatusContext => ({
   ...overrides,
 });
 
-const READING: MemoryReading = {
+const READING = reading({
   atMs: 10_000,
   usageBytes: 900 * MI,
   inactiveFileBytes: 100 * MI,
   workingSetBytes: 800 * MI,
   capacityBytes: GI,
-  cgroupId: '1',
-};
+});
 
 function turnOf(one: Sample, before?: Turn): Turn {
   return {
@@ -64,7 +65,7 @@ function turnOf(one: Sample, before?: Turn): Turn {
 
 const modelOf = (...events: readonly ModelEvent[]): Model =>
   events.reduce(updateModel, EMPTY_MODEL);
-const seen = (turn: Turn): ModelEvent => ({ kind: 'turn', turn, reading: READING });
+const seen = (turn: Turn): ModelEvent => ({ kind: 'turn', turn, readings: [READING] });
 
 /** Keys and the types of their values, at every depth. */
 function shapeOf(one: unknown): unknown {

@@ -1,11 +1,8 @@
-import { readdirSync } from 'node:fs';
 import type { PodObservation, QosClass } from '../../core/pod.ts';
-import { asPath, type BytePath, toText } from '../../kernel/byte-path.ts';
+import { type BytePath, toText } from '../../kernel/byte-path.ts';
+import { type FoundPod, listPods, type PodPlaces } from './discovery.ts';
 import type { HandleCache } from './handle-cache.ts';
 import type { PodHandle } from './pod-handle.ts';
-
-/** How many child cgroups are looked at; beyond it pods would be missed, which is said. */
-export const POD_LIMIT = 20_000;
 
 /** What a pod's cgroup has no field for. */
 export interface PodFields {
@@ -16,7 +13,7 @@ export interface PodFields {
 }
 
 export interface ObserveInputs {
-  readonly directory: BytePath;
+  readonly places: PodPlaces;
   readonly handles: HandleCache;
   /** By pod name. */
   readonly fields: ReadonlyMap<string, PodFields>;
@@ -35,45 +32,34 @@ const NANO = 1_000_000_000n;
 /** No limit, as cgroup v1 writes it: the largest multiple of a page; cut to what a number holds. */
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
-/** The names of the pods: the direct children of the node's cgroup. Empty when it is gone. */
-export function podNames(directory: BytePath): readonly BytePath[] {
-  try {
-    return readdirSync(asPath(directory), { withFileTypes: true, encoding: 'latin1' })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => entry.name)
-      .slice(0, POD_LIMIT);
-  } catch {
-    return [];
-  }
-}
-
 /** Lists the pods afresh and reads each. A pod that vanishes meanwhile is left out. */
 export function observePods(inputs: ObserveInputs): readonly PodObservation[] {
   const own = inputs.ownDirectories();
-  const names = podNames(inputs.directory);
-  inputs.handles.retain(new Set(names));
-  return names.flatMap((name) => observePod(inputs, own, name) ?? []);
+  const pods = listPods(inputs.places);
+  inputs.handles.retain(new Set(pods.map(({ name }) => name)));
+  return pods.flatMap((pod) => observePod(inputs, own, pod) ?? []);
 }
 
 function observePod(
   inputs: ObserveInputs,
   own: readonly string[],
-  bytes: BytePath,
+  found: FoundPod,
 ): PodObservation | undefined {
   const nowMs = inputs.nowMs();
-  const seen = readPod(inputs.handles, bytes, nowMs);
+  const seen = readPod(inputs.handles, found.name, nowMs);
   if (seen === undefined) return undefined;
   const { handle, counters } = seen;
   const isSuspect = inputs.checkEmpty === true || (counters?.workingSetBytes ?? 0) < SMALL_BYTES;
   const isEmpty = isSuspect ? handle.checkEmpty() : handle.isKnownEmpty();
-  const name = toText(bytes);
+  const name = toText(found.name);
   const fields = inputs.fields.get(name);
-  const memoryRequestNano = fields?.memoryRequestNano ?? requestOf(counters?.softLimitBytes);
+  const memoryRequestNano =
+    fields?.memoryRequestNano ?? requestOf(found.qosClass, handle, counters?.softLimitBytes, nowMs);
   return {
     id: handle.id,
     name,
     priority: fields?.priority ?? 0,
-    qosClass: qosClass(memoryRequestNano, handle, nowMs),
+    qosClass: found.qosClass ?? qosClass(memoryRequestNano, handle, nowMs),
     memoryRequestNano,
     workingSetBytes: counters?.workingSetBytes,
     gracePeriodSeconds: fields?.gracePeriodSeconds,
@@ -122,20 +108,38 @@ function readWith(
   return { handle, counters };
 }
 
-/** The soft limit is the request; without one there is none. */
-function requestOf(softLimitBytes: number | undefined): bigint {
-  return softLimitBytes === undefined || softLimitBytes >= UNLIMITED
-    ? 0n
-    : BigInt(softLimitBytes) * NANO;
+/**
+ * The soft limit is the request; without one there is none, but for a Guaranteed pod of the kubelet,
+ * which sets no soft limit: there it is the limit.
+ */
+function requestOf(
+  qosClass: QosClass | undefined,
+  handle: PodHandle,
+  softLimitBytes: number | undefined,
+  nowMs: number,
+): bigint {
+  const bytes =
+    qosClass === 'Guaranteed' && (softLimitBytes ?? UNLIMITED) >= UNLIMITED
+      ? limitOf(handle, nowMs)
+      : softLimitBytes;
+  return bytes === undefined || bytes >= UNLIMITED ? 0n : BigInt(bytes) * NANO;
+}
+
+/** Undefined when it cannot be read. */
+function limitOf(handle: PodHandle, nowMs: number): number | undefined {
+  try {
+    return handle.limitBytes(nowMs);
+  } catch {
+    return undefined;
+  }
 }
 
 function qosClass(requestNano: bigint, handle: PodHandle, nowMs: number): QosClass {
   if (requestNano === 0n) return 'BestEffort';
-  try {
-    return requestNano === BigInt(handle.limitBytes(nowMs)) * NANO ? 'Guaranteed' : 'Burstable';
-  } catch {
-    return 'Burstable';
-  }
+  const limitBytes = limitOf(handle, nowMs);
+  return limitBytes !== undefined && requestNano === BigInt(limitBytes) * NANO
+    ? 'Guaranteed'
+    : 'Burstable';
 }
 
 function protection(

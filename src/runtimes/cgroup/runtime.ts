@@ -10,8 +10,12 @@ import { observePods, type PodFields } from './observe.ts';
 import type { PodHandle } from './pod-handle.ts';
 
 export interface CgroupRuntimeInputs {
-  /** The node's cgroup directory (v1 memory hierarchy); its direct children are the pods. */
+  /** The node's cgroup directory (v1 memory hierarchy). */
   readonly directory: string;
+  /** Whether it is the root of the hierarchy. */
+  readonly isRoot: boolean;
+  /** Cgroups whose children are the pods, relative to the node's; none for that itself. */
+  readonly parents: readonly string[];
   readonly hierarchy: Hierarchy;
   /** What a cgroup has no field for, by pod name. */
   readonly fields: ReadonlyMap<string, PodFields>;
@@ -29,6 +33,12 @@ const ANCESTRY_AGE_MS = 10_000;
 export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   const { native, scheduler } = inputs;
   const directory = fromText(inputs.directory);
+  const places = {
+    directory,
+    isRoot: inputs.isRoot,
+    parents: inputs.parents.map(fromText),
+    named: [...inputs.fields.keys()].map(fromText),
+  };
   const handles = handleCache(directory);
   const nowMs = (): number => scheduler.now();
   const own = ownProcesses(inputs.pid, inputs.hierarchy, nowMs);
@@ -49,7 +59,7 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
       isEmptySuspected = false;
       const { fields } = inputs;
       return observePods({
-        directory,
+        places,
         handles,
         fields,
         ownDirectories: own.directories,

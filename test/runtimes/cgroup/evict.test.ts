@@ -35,6 +35,8 @@ function runtimeOf(
   if (hierarchy === undefined) throw new Error('no memory hierarchy');
   const runtime = cgroupRuntime({
     directory,
+    isRoot: false,
+    parents: [],
     hierarchy,
     fields: new Map(),
     native: native ?? undefined,

@@ -37,7 +37,11 @@ describe('resolveNodeCgroup', () => {
     ['dots that lead back', () => 'a/../a/./node'],
   ])('takes %s', (_, given) => {
     const { hierarchy, node } = fakeHierarchy();
-    expect(resolveNodeCgroup(given(node), hierarchy)).toEqual({ directory: node, hierarchy });
+    expect(resolveNodeCgroup(given(node), hierarchy)).toEqual({
+      directory: node,
+      hierarchy,
+      isRoot: false,
+    });
   });
 
   it('follows links', () => {
@@ -54,8 +58,7 @@ describe('resolveNodeCgroup', () => {
     ['/proc', 'is no cgroup below'],
     ['..', 'is no cgroup below'],
     ['a/../..', 'is no cgroup below'],
-    ['/', 'is the root'],
-    ['.', 'is the root'],
+    ['/', 'has no memory.usage_in_bytes'],
     ['a', 'has no memory.usage_in_bytes'],
     ['a/node/memory.stat', 'has no memory.usage_in_bytes'],
   ])('refuses %j: %s', (given, why) => {

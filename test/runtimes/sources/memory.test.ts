@@ -1,7 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { isFailure, memoryAvailable, memoryReader } from '../../../src/sources/memory.ts';
+import {
+  isFailure,
+  type MemoryReaderInputs,
+  memoryAvailable,
+  memoryReader,
+} from '../../../src/sources/memory.ts';
 import { makeCgroup } from '../../support/cgroup.ts';
 import { spawnMemory } from '../../support/child.ts';
 import { describeWith } from '../../support/skip.ts';
@@ -12,8 +17,16 @@ const hostBytes =
   1024 * Number(/^MemTotal:\s+(\d+)/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]);
 
 /** A reader of a directory, closed with the test; the reading, or a failed test. */
-function readerOf(directory: string) {
-  const reader = memoryReader(directory, () => 42);
+function readerOf(directory: string, overrides: Partial<MemoryReaderInputs> = {}) {
+  const reader = memoryReader({
+    signal: 'memory.available',
+    directory,
+    isRoot: false,
+    compatibility: 'evictd',
+    memorySource: 'workingset',
+    nowMs: () => 42,
+    ...overrides,
+  });
   onTestFinished(() => reader.close());
   const reading = () => {
     const read = reader.read();
@@ -38,7 +51,7 @@ describe('memoryReader', () => {
       workingSetBytes: 21_467_136 - 20_000_768,
       capacityBytes: 512 * MI,
     });
-    expect(memoryAvailable(read)).toEqual({
+    expect(memoryAvailable(read, 'workingset')).toEqual({
       signal: 'memory.available',
       capacity: 512 * MI,
       available: 512 * MI - (21_467_136 - 20_000_768),
@@ -63,9 +76,9 @@ describe('memoryReader', () => {
     writeFileSync(usage, '4096\n');
     const { reading } = readerOf(directory);
     expect(reading().workingSetBytes).toBe(0);
-    expect(memoryAvailable(reading()).available).toBe(512 * MI);
-    writeFileSync(usage, `${1024 * MI}\n`);
-    expect(memoryAvailable(reading()).available).toBe(0);
+    expect(memoryAvailable(reading(), 'workingset').available).toBe(512 * MI);
+    writeFileSync(usage, `${536 * MI}\n`);
+    expect(memoryAvailable(reading(), 'workingset').available).toBe(0);
   });
 
   it('takes a missing row for nothing', () => {
@@ -96,11 +109,11 @@ describe('memoryReader', () => {
     expect(reading().usageBytes).toBe(8192);
   });
 
-  it('holds two descriptors, and none once closed', () => {
+  it('holds three descriptors, and none once closed', () => {
     const before = openDescriptors();
     const { reader, reading } = readerOf(fixture('cgroup-v1', 'node'));
     for (let n = 0; n < 100; n += 1) reading();
-    expect(openDescriptors()).toBe(before + 2);
+    expect(openDescriptors()).toBe(before + 3);
     reader.close();
     reader.close();
     expect(openDescriptors()).toBe(before);
