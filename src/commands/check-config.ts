@@ -1,8 +1,13 @@
+import type { SchedulerLike } from 'rxjs';
 import { type FlagValues, settingsFromFlags } from '../config/flags.ts';
-import type { CheckedSettings } from '../config/settings.ts';
+import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { formatPercentage, formatQuantity } from '../core/quantity.ts';
-import type { Threshold, ThresholdValue } from '../core/threshold.ts';
+import { type Threshold, type ThresholdValue, thresholdLevel } from '../core/threshold.ts';
+import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
+import type { MemoryReading } from '../ports/readings.ts';
+import { liveScheduler } from '../sources/live-scheduler.ts';
+import { isFailure, memoryReader } from '../sources/memory.ts';
 
 const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'] as const;
 
@@ -12,8 +17,60 @@ const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'
  * @throws EvictdError as `settingsFromFlags` does
  */
 export async function checkConfigCommand(values: FlagValues): Promise<number> {
-  process.stdout.write(renderCheck(settingsFromFlags(values)));
+  const checked = settingsFromFlags(values);
+  const warnings = [...checked.warnings, ...hostWarnings(checked.settings, liveScheduler)];
+  process.stdout.write(renderCheck({ ...checked, warnings }));
   return 0;
+}
+
+/**
+ * What the host's figures make of the settings. The kubelet's figure leaves out of what is used
+ * what the root's counter does: a threshold that is smaller than that is crossed too late to see.
+ * Where the host cannot be read nothing is said: `run` would say it.
+ */
+export function hostWarnings(
+  { policy, compatibility, nodeCgroup, memorySource }: Settings,
+  scheduler: SchedulerLike,
+  resolve: typeof resolveNodeCgroup = resolveNodeCgroup,
+): readonly string[] {
+  if (compatibility !== 'kubelet') return [];
+  let node: NodeCgroup;
+  try {
+    node = resolve(nodeCgroup);
+  } catch {
+    return [];
+  }
+  if (!node.isRoot) return [];
+  const reader = memoryReader({
+    signal: 'memory.available',
+    directory: node.directory,
+    isRoot: true,
+    compatibility: 'evictd',
+    memorySource,
+    nowMs: () => scheduler.now(),
+  });
+  const reading = reader.read();
+  reader.close();
+  if (isFailure(reading)) return [];
+  return remainderWarnings(policy.thresholds, reading);
+}
+
+/** One warning for each threshold that is smaller than what the counter leaves out. */
+export function remainderWarnings(
+  thresholds: readonly Threshold[],
+  { capacityBytes, uncountedBytes }: MemoryReading,
+): readonly string[] {
+  return thresholds
+    .filter(
+      (threshold) =>
+        threshold.signal === 'memory.available' &&
+        thresholdLevel(threshold, capacityBytes, false) < uncountedBytes,
+    )
+    .map(
+      ({ kind, signal, value }) =>
+        `--eviction-${kind}: ${signal}<${value.text} is less than the ${uncountedBytes} bytes that the ` +
+        "kubelet's figure leaves out on this host: memory runs out before it is met",
+    );
 }
 
 /** The report: a table with one row for each threshold, then one line for each note and warning. */

@@ -1,5 +1,4 @@
 import { EvictdError } from '../core/errors.ts';
-import { COMPATIBILITIES, MEMORY_SOURCES } from '../core/policy.ts';
 import { relativePathFault } from './cgroup-path.ts';
 import { parseChoice } from './choice.ts';
 import { type DefaultedOption, OPTIONS, type OptionName, type SwitchName } from './options.ts';
@@ -8,7 +7,9 @@ import { parsePods } from './pod-flag.ts';
 import { durationWithin, INT32, integerWithin, SECONDS } from './ranges.ts';
 import {
   type CheckedSettings,
+  COMPATIBILITIES,
   LOG_LEVELS,
+  MEMORY_SOURCES,
   SCHEDULINGS,
   type Settings,
   sharedParent,

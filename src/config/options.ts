@@ -1,5 +1,4 @@
-import { COMPATIBILITIES, MEMORY_SOURCES } from '../core/policy.ts';
-import { LOG_LEVELS, SCHEDULINGS } from './settings.ts';
+import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, SCHEDULINGS } from './settings.ts';
 
 /** evictd's commands, in the order of its help. */
 export const COMMANDS = {

@@ -121,9 +121,14 @@ describe('statusDocument', () => {
       },
       node: {
         cgroup: 'string',
+        podParents: [],
+        memorySource: 'string',
+        figures: 'string',
         usageBytes: 'number',
+        uncountedBytes: 'number',
         inactiveFileBytes: 'number',
         workingSetBytes: 'number',
+        availableBytes: { workingset: 'number', memavailable: 'number' },
       },
       signals: [
         {
@@ -280,7 +285,7 @@ describe('statusDocument', () => {
     ['off', undefined, 'polling', 'kernel notification is off (--kernel-memcg-notification)'],
     ['not armed yet', undefined, 'polling', 'nothing is armed yet'],
     ['refused', { arming: undefined, degraded: 'ENOSPC' }, 'polling', 'ENOSPC'],
-    ['always met', { arming: { kind: 'alwaysMet' as const } }, 'polling', 'always met'],
+    ['always met', { arming: { kind: 'alwaysMet' as const } }, 'polling', 'met, decided'],
     [
       'armed',
       { arming: { kind: 'armed' as const, levels: [1] as const, late: false } },
