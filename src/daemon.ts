@@ -345,7 +345,7 @@ function reportReadings(logger: Logger, turns$: Observable<Turn>, view: NodeView
       )
       .subscribe(({ trouble, isFirst }) => {
         if (trouble !== undefined) logger.warn({ part: signal, reason: trouble }, 'degraded');
-        else if (!isFirst) logger.warn({ part: signal }, 'the node’s cgroup is read again');
+        else if (!isFirst) logger.warn({ part: signal }, 'read again as it should be');
       }),
   );
   return new Subscription(() => {

@@ -191,7 +191,12 @@ describe('statusDocument', () => {
         },
       ],
       degraded: [{ part: 'string', reason: 'string' }],
-      counters: { samples: 'number', kernelWakeups: 'number', droppedLogLines: 'number' },
+      counters: {
+        samples: 'number',
+        kernelWakeups: 'number',
+        droppedLogLines: 'number',
+        refusedSamples: 'number',
+      },
     });
     expect(STATUS_VERSION).toBe('evictd.dev/v1alpha1');
   });
@@ -221,7 +226,12 @@ describe('statusDocument', () => {
       chargedBytes: 4096,
       timing: { firstSignalMs: 0.123, killedMs: 0.5, emptyMs: 20, endedMs: 40.75 },
     });
-    expect(document.counters).toStrictEqual({ samples: 1, kernelWakeups: 1, droppedLogLines: 0 });
+    expect(document.counters).toStrictEqual({
+      samples: 1,
+      kernelWakeups: 1,
+      droppedLogLines: 0,
+      refusedSamples: 0,
+    });
   });
 
   it('lists thresholds with their level, grace and minimum reclaim', () => {
