@@ -6,7 +6,7 @@ export const COMMANDS = {
   'check-config': 'check the flags of run and print what they amount to',
   demo: 'show an eviction of real processes on this machine',
   status: 'ask the running daemon what it knows',
-  version: 'print the version',
+  version: 'print the version, as --version does',
 } as const;
 
 export type CommandName = keyof typeof COMMANDS;

@@ -110,7 +110,7 @@ function parseRequest(text: string): bigint {
 }
 
 function parseGraceSeconds(text: string): number {
-  if (/^[0-9]+$/.test(text)) return parseSeconds(text);
+  if (/^-?[0-9]+$/.test(text)) return parseSeconds(text);
   const seconds = parseDuration(text) / 1000;
   if (Number.isInteger(seconds) && seconds >= 0 && seconds <= SECONDS.max) return seconds;
   const message = `not a whole number of seconds from 0 to ${SECONDS.max}`;

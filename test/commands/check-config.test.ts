@@ -32,6 +32,7 @@ describe('renderCheck', () => {
         'memory.available  hard  100Mi      -             512Mi',
         'memory.available  soft  7.5%       1m30s         512Mi',
         `note: ${NOTE}`,
+        'note: --eviction-max-pod-grace-period is 0: victims of soft thresholds get KILL at once, no TERM',
         '',
       ].join('\n'),
     );

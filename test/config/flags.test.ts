@@ -310,7 +310,7 @@ describe('thresholds', () => {
       '1Gi',
       /^unknown signal; known signals: memory.available, allocatableMemory.available$/,
     ],
-    [hard, '<1Gi', 'EVICTD_SIGNAL', '', '1Gi', /unknown signal/],
+    [hard, '<1Gi', 'EVICTD_THRESHOLD', undefined, '<1Gi', /names no signal/],
     [hard, 'constructor<1Gi', 'EVICTD_SIGNAL', 'constructor', '1Gi', /unknown signal/],
     [soft, `${key}<1Gi`, 'EVICTD_THRESHOLD', key, '1Gi', /needs its grace period/],
     [soft, `${key}>1Gi`, 'EVICTD_THRESHOLD', undefined, `${key}>1Gi`, /not SIGNAL>VALUE/],
@@ -340,6 +340,43 @@ describe('thresholds', () => {
       placeKey === undefined ? { source: flag, value } : { source: flag, key: placeKey, value },
     );
     expect(error.message).toMatch(message);
+  });
+
+  it.each([
+    ['200Mi', '100Mi', true],
+    ['200Mi', '200Mi', true],
+    ['200Mi', '201Mi', false],
+    ['10%', '5%', true],
+    ['10%', '11%', false],
+    // Only the node's capacity could tell.
+    ['200Mi', '5%', false],
+    ['5%', '200Mi', false],
+  ])('hard at %s, soft at %s: warns %j', (hard, soft, warns) => {
+    const { warnings } = settingsFromFlags({
+      '--eviction-hard': [`memory.available<${hard}`],
+      '--eviction-soft': [`memory.available<${soft}`],
+      '--eviction-soft-grace-period': ['memory.available=1m'],
+    });
+    expect(warnings).toEqual(
+      warns
+        ? [
+            `--eviction-soft: memory.available "${soft}": never acts before the hard threshold, which is no lower`,
+          ]
+        : [],
+    );
+  });
+
+  it('notes that the kubelet’s default leaves the victims of soft thresholds no time', () => {
+    const soft = {
+      '--eviction-soft': ['memory.available<1Gi'],
+      '--eviction-soft-grace-period': ['memory.available=1m'],
+    };
+    const note =
+      '--eviction-max-pod-grace-period is 0: victims of soft thresholds get KILL at once, no TERM';
+    expect(settingsFromFlags(soft).notes).toContain(note);
+    const longer = { ...soft, '--eviction-max-pod-grace-period': ['30'] };
+    expect(settingsFromFlags(longer).notes).not.toContain(note);
+    expect(settingsFromFlags({}).notes).not.toContain(note);
   });
 
   it('refuses a signal named twice in two uses of a flag', () => {
