@@ -35,7 +35,7 @@ const UNLIMITED = Number.MAX_SAFE_INTEGER;
 /** Lists the pods afresh and reads each. A pod that vanishes meanwhile is left out. */
 export function observePods(inputs: ObserveInputs): readonly PodObservation[] {
   const own = inputs.ownDirectories();
-  const pods = listPods(inputs.places);
+  const { pods } = listPods(inputs.places);
   inputs.handles.retain(new Set(pods.map(({ name }) => name)));
   return pods.flatMap((pod) => observePod(inputs, own, pod) ?? []);
 }
