@@ -42,6 +42,7 @@ import { nextPollMs } from './core/polling.ts';
 import type { Signal } from './core/signal.ts';
 import type { Sample } from './core/step.ts';
 import { thresholdLevel } from './core/threshold.ts';
+import { descendants } from './kernel/ancestry.ts';
 import type { NodeCgroup } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
@@ -238,6 +239,7 @@ function runtimeOf(inputs: DaemonInputs): Runtime {
     native,
     scheduler,
     pid: process.pid,
+    helpers: descendants,
   });
 }
 
