@@ -24,6 +24,8 @@ export interface ObserveInputs {
   readonly nowMs: () => number;
   /** Looks at every pod whether it has a process, not only at those that look as if they had none. */
   readonly checkEmpty?: boolean;
+  /** Is told why pods may be missing from this listing, or undefined. */
+  readonly noteTrouble?: (trouble: string | undefined) => void;
   /** As procfs says, by default. */
   readonly oomScoreAdjOf?: OomScoreAdjOf;
 }
@@ -46,7 +48,8 @@ export function observePods(inputs: ObserveInputs): readonly PodObservation[] {
     own: inputs.ownDirectories(),
     configured: [...inputs.fields].flatMap(([name, fields]) => (fields.protected ? [name] : [])),
   };
-  const { pods } = listPods(inputs.places);
+  const { pods, trouble } = listPods(inputs.places);
+  inputs.noteTrouble?.(trouble);
   inputs.handles.retain(new Set(pods.map(({ name }) => name)));
   const observed = pods.flatMap((pod) => observePod(inputs, protections, pod) ?? []);
   const due = dueForLook(observed, inputs.nowMs());

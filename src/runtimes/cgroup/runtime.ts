@@ -57,6 +57,10 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   };
   // One empty cgroup that ranked first is seldom alone: the next listing looks at all of them.
   let isEmptySuspected = false;
+  let trouble: string | undefined;
+  const noteTrouble = (said: string | undefined): void => {
+    trouble = said;
+  };
   return {
     capabilities,
     observePods: () => {
@@ -70,8 +74,10 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
         ownDirectories: own.directories,
         nowMs,
         checkEmpty,
+        noteTrouble,
       });
     },
+    podsTrouble: () => trouble,
     evict: (request) =>
       defer(() => {
         if (native === undefined || missing !== null) {
