@@ -13,8 +13,12 @@ import { processesOf, subtree } from './subtree.ts';
 export const CGROUPS_LOOKED_AT = 16;
 export const PROCESSES_LOOKED_AT = 32;
 
-/** How old the knowledge of what is in a pod may be, ms. */
-export const LOOK_AGE_MS = 5000;
+/**
+ * How old the knowledge of what is in a pod may be, ms: three times the usual interval of passes over
+ * the pods, so that it is a pass that looks again, and hardly ever a decision, which has a
+ * millisecond.
+ */
+export const LOOK_AGE_MS = 30_000;
 
 /**
  * Into how many pods a listing looks: those that rank puts first, since one of them is taken, and
