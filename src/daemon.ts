@@ -23,6 +23,7 @@ import {
   scan,
   share,
   shareReplay,
+  skip,
   startWith,
   switchMap,
   take,
@@ -42,6 +43,7 @@ import { nextPollMs } from './core/polling.ts';
 import type { Signal } from './core/signal.ts';
 import type { Sample } from './core/step.ts';
 import { thresholdLevel } from './core/threshold.ts';
+import { descendants } from './kernel/ancestry.ts';
 import type { NodeCgroup } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
@@ -111,7 +113,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   );
   const paths$ = notices$.pipe(mergeMap((notice) => (notice.kind === 'path' ? [notice.path] : [])));
   const events$ = merge(
-    turns$.pipe(mergeMap((turn) => turnEvents(turn, view))),
+    turns$.pipe(mergeMap((turn) => turnEvents(turn, view, runtime))),
     notices$.pipe(
       map((notice): ModelEvent => (notice.kind === 'path' ? notice : { kind: 'wakeup' })),
     ),
@@ -156,6 +158,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       );
       running.add(reportPaths(logger, paths$));
       running.add(reportReadings(logger, turns$, view));
+      running.add(reportPods(logger, turns$, runtime));
       running.add(turns$.connect());
       // After the turn that the same event brings, should the threshold be crossed already.
       running.add(approaches(notices$, turns$, scheduler).subscribe(() => rehearsal.run(1)));
@@ -238,6 +241,7 @@ function runtimeOf(inputs: DaemonInputs): Runtime {
     native,
     scheduler,
     pid: process.pid,
+    helpers: descendants,
   });
 }
 
@@ -292,7 +296,10 @@ function pollAfterMs(
   );
 }
 
-function turnEvents(turn: Turn, view: NodeView): readonly ModelEvent[] {
+/** What is degraded where pods are missing from the listing. */
+const PODS = 'pods';
+
+function turnEvents(turn: Turn, view: NodeView, runtime: Runtime): readonly ModelEvent[] {
   const seen: ModelEvent = { kind: 'turn', turn, readings: view.readings() };
   const { outcome } = turn.sample;
   return [
@@ -306,6 +313,7 @@ function turnEvents(turn: Turn, view: NodeView): readonly ModelEvent[] {
         reason: troubleOf(view, signal),
       }),
     ),
+    { kind: 'degraded', part: PODS, reason: runtime.podsTrouble() },
   ];
 }
 
@@ -351,6 +359,21 @@ function reportReadings(logger: Logger, turns$: Observable<Turn>, view: NodeView
   return new Subscription(() => {
     for (const report of reports) report.unsubscribe();
   });
+}
+
+/** Says when pods are missing from the listing, and when none is any more. */
+function reportPods(logger: Logger, turns$: Observable<Turn>, runtime: Runtime): Subscription {
+  return turns$
+    .pipe(
+      map(() => runtime.podsTrouble()),
+      startWith(undefined),
+      distinctUntilChanged(),
+      skip(1),
+    )
+    .subscribe((reason) => {
+      if (reason === undefined) logger.warn({ part: PODS }, 'all pods are listed again');
+      else logger.warn({ part: PODS, reason }, 'degraded');
+    });
 }
 
 function reportPaths(logger: Logger, paths$: Observable<NotificationPath>): Subscription {

@@ -24,9 +24,14 @@ export interface CgroupRuntimeInputs {
   readonly scheduler: SchedulerLike;
   /** evictd's own pid; it and its ancestors are never signalled. */
   readonly pid: number;
+  /** The processes that evictd has started, which are spared as it is; none by default. */
+  readonly helpers?: (pid: number) => readonly number[];
 }
 
-/** How old the knowledge of evictd's own ancestors may be, ms: a parent may end and be replaced. */
+/**
+ * How old the knowledge of evictd's own processes may be, ms: a parent may end and be replaced, a
+ * helper be started.
+ */
 const ANCESTRY_AGE_MS = 10_000;
 
 /** Pods as plain cgroups of a v1 memory hierarchy. */
@@ -41,7 +46,7 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   };
   const handles = handleCache(directory);
   const nowMs = (): number => scheduler.now();
-  const own = ownProcesses(inputs.pid, inputs.hierarchy, nowMs);
+  const own = ownProcesses(inputs, nowMs);
   const missing =
     native === undefined
       ? 'the native addon is missing: there is no pidfd'
@@ -52,6 +57,10 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   };
   // One empty cgroup that ranked first is seldom alone: the next listing looks at all of them.
   let isEmptySuspected = false;
+  let trouble: string | undefined;
+  const noteTrouble = (said: string | undefined): void => {
+    trouble = said;
+  };
   return {
     capabilities,
     observePods: () => {
@@ -65,8 +74,10 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
         ownDirectories: own.directories,
         nowMs,
         checkEmpty,
+        noteTrouble,
       });
     },
+    podsTrouble: () => trouble,
     evict: (request) =>
       defer(() => {
         if (native === undefined || missing !== null) {
@@ -124,10 +135,12 @@ function noteEmpty(handle: PodHandle, progress: EvictProgress): void {
   if (progress.kind === 'empty' || isNothingToKill(progress)) handle.noteEmpty();
 }
 
-/** evictd and its ancestors: their pids, and the cgroups that hold them. */
+/**
+ * evictd, its ancestors and its helpers: their pids, and the cgroups that hold them. Where one of
+ * them cannot be found any more it is gone.
+ */
 function ownProcesses(
-  pid: number,
-  hierarchy: Hierarchy,
+  { pid, hierarchy, helpers = () => [] }: CgroupRuntimeInputs,
   nowMs: () => number,
 ): { readonly isOwn: (pid: number) => boolean; readonly directories: () => readonly string[] } {
   let readAtMs = Number.NEGATIVE_INFINITY;
@@ -135,11 +148,9 @@ function ownProcesses(
   let directories: readonly string[] = [];
   const refresh = (): void => {
     if (nowMs() - readAtMs < ANCESTRY_AGE_MS) return;
-    const chain = ancestry(pid);
-    pids = new Set(chain);
-    directories = chain
-      .map((one) => cgroupOf(one, 'memory', hierarchy))
-      .filter((one) => one !== undefined);
+    pids = new Set([...ancestry(pid), ...helpers(pid)]);
+    const theirs = [...pids].map((one) => cgroupOf(one, 'memory', hierarchy));
+    directories = [...new Set(theirs)].filter((one) => one !== undefined);
     readAtMs = nowMs();
   };
   refresh();
