@@ -46,7 +46,7 @@ import type { NodeCgroup } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
 import type { MemoryReading, MemorySignal, ReadingFailure } from './ports/readings.ts';
-import type { EvictProgress, Runtime } from './ports/runtime.ts';
+import type { EvictProgress, Killing, Runtime } from './ports/runtime.ts';
 import { cgroupRuntime } from './runtimes/cgroup/runtime.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
 import { isFailure, type MemoryReader, memoryAvailable, memoryReader } from './sources/memory.ts';
@@ -71,6 +71,8 @@ export interface Daemon {
   readonly model$: Observable<Model>;
   /** Emits once, when every threshold is armed and read, and completes. */
   readonly ready$: Observable<Turn>;
+  /** How it ends pods on this machine. */
+  readonly killing: Killing;
   /** Goes the way to a kill some two hundred times, signalling nobody. Before `start`. */
   rehearse(): void;
   /** Says that a part does not work as it should, and why. */
@@ -126,6 +128,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   return {
     model$,
     ready$: readyOf(inputs, turns$, paths$),
+    killing: runtime.capabilities.killing,
     rehearse: () => rehearsal.run(REHEARSALS),
     degrade: (part, reason) => {
       logger.warn({ part, reason }, 'degraded');
@@ -236,6 +239,7 @@ function runtimeOf(inputs: DaemonInputs): Runtime {
     hierarchy: node.hierarchy,
     fields: settings.pods,
     native,
+    allowPidKill: settings.allowPidKill,
     scheduler,
     pid: process.pid,
   });

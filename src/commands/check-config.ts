@@ -3,18 +3,37 @@ import type { CheckedSettings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { formatPercentage, formatQuantity } from '../core/quantity.ts';
 import type { Threshold, ThresholdValue } from '../core/threshold.ts';
+import { loadNative } from '../native/index.ts';
+import type { Killing } from '../ports/runtime.ts';
+import { killingOf } from '../runtimes/cgroup/killing.ts';
 
 const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'] as const;
 
 /**
- * `evictd check-config`: prints the effective thresholds and each warning; 0.
+ * `evictd check-config`: prints the effective thresholds, each warning, and how pods would be ended on
+ * this machine; 0.
  *
  * @throws EvictdError as `settingsFromFlags` does
  */
 export async function checkConfigCommand(values: FlagValues): Promise<number> {
-  process.stdout.write(renderCheck(settingsFromFlags(values)));
+  const checked = settingsFromFlags(values);
+  const { allowPidKill } = checked.settings;
+  const killing = killingOf({ native: loadNative().addon, allowPidKill });
+  process.stdout.write(`${renderCheck(checked)}${renderKilling(killing)}`);
   return 0;
 }
+
+/** How pods would be ended on this machine. */
+export function renderKilling({ by, detail }: Killing): string {
+  return `killing: ${WORDS[by]} (${detail})\n`;
+}
+
+const WORDS: Readonly<Record<Killing['by'], string>> = {
+  pidfd: 'by pidfd',
+  'cgroup.kill': 'by cgroup.kill only',
+  pid: 'by pid',
+  nothing: 'not at all',
+};
 
 /** The report: a table with one row for each threshold, then one line for each note and warning. */
 export function renderCheck({ settings, warnings, notes }: CheckedSettings): string {

@@ -26,7 +26,7 @@ function play(helpers: Marbles, decisions$: Observable<Deed>, dyingMs = 10) {
     dryRun: false,
     readAvailable: () => 50 * MI,
     runtime: {
-      capabilities: { evict: null, reap: null },
+      capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
       observePods: () => [],
       evict: ({ podName, escalations$ }) => {
         log(`evict ${podName}`);
@@ -148,7 +148,7 @@ describe('execute', () => {
           throw new Error('a fault');
         },
         runtime: {
-          capabilities: { evict: null, reap: null },
+          capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
           observePods: () => [],
           evict: () => NEVER,
           close: () => undefined,

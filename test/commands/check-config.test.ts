@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { checkConfigCommand, renderCheck } from '../../src/commands/check-config.ts';
+import { checkConfigCommand, renderCheck, renderKilling } from '../../src/commands/check-config.ts';
 import { settingsFromFlags } from '../../src/config/flags.ts';
 
 const NOTE =
@@ -46,12 +46,25 @@ describe('renderCheck', () => {
   });
 });
 
+describe('renderKilling', () => {
+  it.each([
+    ['pidfd', 'by pidfd'],
+    ['cgroup.kill', 'by cgroup.kill only'],
+    ['pid', 'by pid'],
+    ['nothing', 'not at all'],
+  ] as const)('%s', (by, words) => {
+    expect(renderKilling({ by, detail: 'why' })).toBe(`killing: ${words} (why)\n`);
+  });
+});
+
 describe('checkConfigCommand', () => {
   it('ends with 0 when the flags are valid, warnings or not', async () => {
     const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
     expect(await checkConfigCommand({ '--eviction-hard': [''] })).toBe(0);
     expect(write).toHaveBeenCalledExactlyOnceWith(
-      'warning: no eviction threshold is left: nothing will be evicted\n',
+      expect.stringMatching(
+        /^warning: no eviction threshold is left: nothing will be evicted\nkilling: by .+\n$/,
+      ),
     );
   });
 
