@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
@@ -11,6 +13,7 @@ import { descriptorsOf, expectCalm } from './support/calm.ts';
 import {
   type Daemon,
   type DaemonOptions,
+  MAIN,
   privateDirectory,
   startDaemon,
 } from './support/daemon.ts';
@@ -310,5 +313,33 @@ describeWith({ root: true, cgroupV1: true, hybrid: true }, 'without the addon', 
     web.expectAlive();
     await expectCalm(daemon, descriptors);
     await daemon.stop();
+  });
+});
+
+const NAMESPACE = {
+  root: true,
+  cgroupV1: true,
+  programs: ['unshare'],
+  files: ['/proc/sys/kernel/ns_last_pid'],
+} as const;
+
+describeWith(NAMESPACE, 'a number that another process has by the time of the KILL', () => {
+  it.each(['pidfd', 'pid'])('by %s: that process lives', async (by) => {
+    const node = makeNode(256 * MI);
+    for (const name of ['pod', 'web']) node.pod(name);
+    const script = supportFile('reused-pid.mjs');
+    const child = spawn(
+      'unshare',
+      [
+        ...['--pid', '--fork', '--kill-child', '--mount-proc'],
+        ...[process.execPath, script, path.dirname(MAIN), node.path, by],
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [text] = (await within(once(child.stdout, 'data'), LIMIT_MS, 'it is over')) as [Buffer];
+    const { progress, ...rest } = JSON.parse(text.toString());
+    expect(rest).toEqual({ reused: true, isAlive: true, other: 'SIGKILL' });
+    expect(progress.slice(-2)).toEqual(['killed', 'empty']);
   });
 });
