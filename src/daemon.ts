@@ -59,7 +59,7 @@ export interface DaemonInputs {
   readonly node: NodeCgroup;
   /** The directory of the cgroup that holds all pods, where there is one that is not the node's. */
   readonly podsParent: string | undefined;
-  /** Undefined where the addon is missing: polling then, and nothing can be killed. */
+  /** Undefined where the addon is missing: polling then, and killing as far as that goes without it. */
   readonly native: NativeAddon | undefined;
   readonly scheduler: SchedulerLike;
   readonly logger: Logger;

@@ -3,6 +3,7 @@ import type { CheckedSettings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { formatPercentage, formatQuantity } from '../core/quantity.ts';
 import type { Threshold, ThresholdValue } from '../core/threshold.ts';
+import { findUnified } from '../kernel/hierarchy.ts';
 import { loadNative } from '../native/index.ts';
 import type { Killing } from '../ports/runtime.ts';
 import { killingOf } from '../runtimes/cgroup/killing.ts';
@@ -18,7 +19,11 @@ const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'
 export async function checkConfigCommand(values: FlagValues): Promise<number> {
   const checked = settingsFromFlags(values);
   const { allowPidKill } = checked.settings;
-  const killing = killingOf({ native: loadNative().addon, allowPidKill });
+  const killing = killingOf({
+    native: loadNative().addon,
+    allowPidKill,
+    unified: findUnified(),
+  });
   process.stdout.write(`${renderCheck(checked)}${renderKilling(killing)}`);
   return 0;
 }

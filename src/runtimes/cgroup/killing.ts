@@ -1,4 +1,4 @@
-import { findUnified, type Hierarchy } from '../../kernel/hierarchy.ts';
+import type { Hierarchy } from '../../kernel/hierarchy.ts';
 import type { NativeAddon } from '../../native/types.ts';
 import type { Killing } from '../../ports/runtime.ts';
 
@@ -6,15 +6,11 @@ export interface KillingInputs {
   readonly native: NativeAddon | undefined;
   readonly allowPidKill: boolean;
   /** The cgroup2 mount, if there is one. */
-  readonly unified?: Hierarchy | undefined;
+  readonly unified: Hierarchy | undefined;
 }
 
 /** How pods are ended on this machine; which pods `cgroup.kill` can reach is seen at each kill. */
-export function killingOf({
-  native,
-  allowPidKill,
-  unified = findUnified(),
-}: KillingInputs): Killing {
+export function killingOf({ native, allowPidKill, unified }: KillingInputs): Killing {
   const missing = whyNoPidfd(native);
   if (missing === undefined)
     return { by: 'pidfd', detail: 'every process is held by a pidfd while it is signalled' };

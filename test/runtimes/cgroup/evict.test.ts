@@ -73,7 +73,9 @@ function progressOf(runtime: Runtime, request: EvictRequest): Promise<readonly E
   return within(ended, LIMIT_MS, 'the eviction ends');
 }
 
-const kinds = (progress: readonly EvictProgress[]) => progress.map(({ kind }) => kind);
+/** Without how many remain, which depends on how fast the kernel is. */
+const kinds = (progress: readonly EvictProgress[]) =>
+  progress.map(({ kind }) => kind).filter((kind) => kind !== 'remaining');
 const GRACES = [0, 1000] as const;
 
 describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {

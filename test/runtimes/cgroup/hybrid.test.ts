@@ -77,7 +77,9 @@ async function expectAlive(...children: readonly MemoryChild[]) {
   }
 }
 
-const kinds = (progress: readonly EvictProgress[]) => progress.map(({ kind }) => kind);
+/** Without how many remain, which depends on how fast the kernel is. */
+const kinds = (progress: readonly EvictProgress[]) =>
+  progress.map(({ kind }) => kind).filter((kind) => kind !== 'remaining');
 
 /** A pod with a process, and one beside it that must live. */
 async function makePod() {
@@ -189,7 +191,7 @@ describeWith({ root: true, cgroupV1: true }, 'by number, where that is permitted
     const runtime = runtimeOf(node, { allowPidKill: true });
     expect(runtime.capabilities.killing.by).toBe('pid');
     const progress = await evict(runtime, { gracePeriodMs: 100 });
-    expect(kinds(progress)).toEqual(['terminating', 'remaining', 'killed', 'empty']);
+    expect(kinds(progress)).toEqual(['terminating', 'killed', 'empty']);
     expect(await victim.exited).toMatchObject({ signal: 'SIGKILL' });
     await expectAlive(bystander);
   });
