@@ -87,7 +87,7 @@ export class Victim {
 
   /** The same once more, for those of `left` that no signal has reached; undefined when it has all. */
   killRest(left: readonly number[]): VictimRound | undefined {
-    if (!this.#means.hasPidfd) this.#forgetAllBut(left);
+    this.#forgetAllBut(left);
     if (left.every((pid) => this.#isKilled(pid))) return undefined;
     if (left.some((pid) => !this.#seen.has(pid))) this.#onForks('more');
     return this.kill();
@@ -95,9 +95,8 @@ export class Victim {
 
   /** Whether none of those that are left can be killed, as the last round tells. */
   isOutOfReach(left: readonly number[], round: VictimRound): boolean {
-    return round.unsupported === undefined
-      ? left.every((pid) => round.refusals.has(pid))
-      : !left.some((pid) => this.#isKilled(pid));
+    if (left.some((pid) => this.#isKilled(pid))) return false;
+    return round.unsupported !== undefined || left.every((pid) => round.refusals.has(pid));
   }
 
   forget(pid: number): void {
@@ -155,8 +154,15 @@ export class Victim {
       this.#letFork = stopForks(pidsTwin, this.#pod);
     }
     // Without pidfds it was the first line.
-    if (why === 'more' && twin !== undefined && hasPidfd)
-      killThroughTwin({ twin, pod: this.#pod, cover: 'onlyThePods', isOwn, rehearsal: false });
+    if (why === 'many' || twin === undefined || !hasPidfd) return;
+    const killed = killThroughTwin({
+      twin,
+      pod: this.#pod,
+      cover: 'onlyThePods',
+      isOwn,
+      rehearsal: false,
+    });
+    for (const pid of killed.pids ?? []) this.#killedThroughTwin.add(pid);
   };
 
   #killThroughTwin(): VictimRound {
@@ -194,11 +200,13 @@ export class Victim {
     return this.#held.pidfds.has(pid) || this.#killedThroughTwin.has(pid);
   }
 
-  /** Nobody tells of an end without pidfds: a number that is free again must not count as killed. */
+  /** Nobody tells of an end without a pidfd: a number that is free again must not count as killed. */
   #forgetAllBut(left: readonly number[]): void {
+    if (this.#means.hasPidfd && this.#killedThroughTwin.size === 0) return;
     const there = new Set(left);
     for (const pid of this.#killedThroughTwin)
       if (!there.has(pid)) this.#killedThroughTwin.delete(pid);
+    if (this.#means.hasPidfd) return;
     for (const [pid, held] of this.#held.pidfds)
       if (!there.has(pid) || !isSame(held)) this.forget(pid);
   }
