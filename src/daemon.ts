@@ -48,7 +48,7 @@ import type { NodeCgroup } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
 import type { MemoryReading, MemorySignal, ReadingFailure } from './ports/readings.ts';
-import type { EvictProgress, Runtime } from './ports/runtime.ts';
+import type { EvictProgress, Killing, Runtime } from './ports/runtime.ts';
 import { cgroupRuntime } from './runtimes/cgroup/runtime.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
 import { isFailure, type MemoryReader, memoryAvailable, memoryReader } from './sources/memory.ts';
@@ -61,7 +61,7 @@ export interface DaemonInputs {
   readonly node: NodeCgroup;
   /** The directory of the cgroup that holds all pods, where there is one that is not the node's. */
   readonly podsParent: string | undefined;
-  /** Undefined where the addon is missing: polling then, and nothing can be killed. */
+  /** Undefined where the addon is missing: polling then, and killing as far as that goes without it. */
   readonly native: NativeAddon | undefined;
   readonly scheduler: SchedulerLike;
   readonly logger: Logger;
@@ -73,6 +73,8 @@ export interface Daemon {
   readonly model$: Observable<Model>;
   /** Emits once, when every threshold is armed and read, and completes. */
   readonly ready$: Observable<Turn>;
+  /** How it ends pods on this machine. */
+  readonly killing: Killing;
   /** Goes the way to a kill some two hundred times, signalling nobody. Before `start`. */
   rehearse(): void;
   /** Says that a part does not work as it should, and why. */
@@ -128,6 +130,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   return {
     model$,
     ready$: readyOf(inputs, turns$, paths$),
+    killing: runtime.capabilities.killing,
     rehearse: () => rehearsal.run(REHEARSALS),
     degrade: (part, reason) => {
       logger.warn({ part, reason }, 'degraded');
@@ -239,6 +242,7 @@ function runtimeOf(inputs: DaemonInputs): Runtime {
     hierarchy: node.hierarchy,
     fields: settings.pods,
     native,
+    allowPidKill: settings.allowPidKill,
     scheduler,
     pid: process.pid,
     helpers: descendants,

@@ -4,22 +4,33 @@ import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { formatPercentage, formatQuantity } from '../core/quantity.ts';
 import { type Threshold, type ThresholdValue, thresholdLevel } from '../core/threshold.ts';
+import { findUnified } from '../kernel/hierarchy.ts';
 import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
+import { loadNative } from '../native/index.ts';
 import type { MemoryReading } from '../ports/readings.ts';
+import type { Killing } from '../ports/runtime.ts';
+import { killingOf } from '../runtimes/cgroup/killing.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
 import { isFailure, memoryReader } from '../sources/memory.ts';
 
 const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'] as const;
 
 /**
- * `evictd check-config`: prints the effective thresholds and each warning; 0.
+ * `evictd check-config`: prints the effective thresholds, each warning, and how pods would be ended on
+ * this machine; 0.
  *
  * @throws EvictdError as `settingsFromFlags` does
  */
 export async function checkConfigCommand(values: FlagValues): Promise<number> {
   const checked = settingsFromFlags(values);
   const warnings = [...checked.warnings, ...hostWarnings(checked.settings, liveScheduler)];
-  process.stdout.write(renderCheck({ ...checked, warnings }));
+  const { allowPidKill } = checked.settings;
+  const killing = killingOf({
+    native: loadNative().addon,
+    allowPidKill,
+    unified: findUnified(),
+  });
+  process.stdout.write(`${renderCheck({ ...checked, warnings })}${renderKilling(killing)}`);
   return 0;
 }
 
@@ -72,6 +83,18 @@ export function remainderWarnings(
         "kubelet's figure leaves out on this host: memory runs out before it is met",
     );
 }
+
+/** How pods would be ended on this machine. */
+export function renderKilling({ by, detail }: Killing): string {
+  return `killing: ${WORDS[by]} (${detail})\n`;
+}
+
+const WORDS: Readonly<Record<Killing['by'], string>> = {
+  pidfd: 'by pidfd',
+  'cgroup.kill': 'by cgroup.kill only',
+  pid: 'by pid',
+  nothing: 'not at all',
+};
 
 /** The report: a table with one row for each threshold, then one line for each note and warning. */
 export function renderCheck({ settings, warnings, notes }: CheckedSettings): string {

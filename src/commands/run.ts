@@ -55,7 +55,7 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
     logger: log.logger,
   };
   const daemon = createDaemon(inputs);
-  if (addon === undefined) daemon.degrade('native', nativeReason(failure));
+  if (addon === undefined) daemon.degrade('native', nativeReason(failure, daemon));
   if (process.getuid?.() !== 0 && !settings.dryRun) {
     daemon.degrade('privilege', 'not root: other users’ processes cannot be ended');
   }
@@ -100,8 +100,8 @@ function stopSignals() {
   return race(signals.map((signal) => fromEvent(process, signal).pipe(map(() => signal))));
 }
 
-function nativeReason(failure: { readonly reason?: string }): string {
-  return `the native addon is missing, so evictd polls and can evict nothing: ${failure.reason ?? 'unknown reason'}`;
+function nativeReason(failure: { readonly reason?: string }, { killing }: Daemon): string {
+  return `evictd polls; ${killing.detail}; ${failure.reason ?? 'unknown reason'}`;
 }
 
 /** The lowest real-time priority: ahead of every normal process, behind the kernel's own. */
@@ -162,6 +162,7 @@ async function openSocket(
       memorySource: settings.memorySource,
       dryRun: settings.dryRun,
       kernelMemcgNotification: settings.kernelMemcgNotification,
+      killing: daemon.killing,
       startedAtMs,
       nowMs: liveScheduler.now(),
       wallMs: Date.now(),

@@ -38,6 +38,16 @@ export function readControlFile(path: string | Buffer): string {
   }
 }
 
+/** Opens, reads once and closes: for a file that the kernel gives whole, such as a number. */
+export function readControlRecord(path: string | Buffer): string {
+  const fd = openSync(path, constants.O_RDONLY);
+  try {
+    return readRecord(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 function readRecord(fd: number): string {
   const count = readSync(fd, buffer, 0, buffer.length, 0);
   return count < buffer.length ? buffer.toString('latin1', 0, count) : readWhole(fd);

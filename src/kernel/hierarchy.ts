@@ -1,6 +1,7 @@
+import { type BytePath, fromText } from './byte-path.ts';
 import { readControlFile } from './control-file.ts';
 
-/** Where a cgroup v1 controller is mounted. */
+/** Where a hierarchy of cgroups is mounted. */
 export interface Hierarchy {
   readonly mountPoint: string;
   /** The cgroup that the mount shows as its root, `/` unless it is a bind mount or a namespace. */
@@ -17,10 +18,29 @@ export function findHierarchy(
   controller: string,
   mountinfo = readPaths('/proc/self/mountinfo'),
 ): Hierarchy | undefined {
+  return findMount(
+    mountinfo,
+    (type, options) => type === 'cgroup' && options.split(',').includes(controller),
+  );
+}
+
+/**
+ * Finds the cgroup2 mount, as on a hybrid host beside the v1 hierarchies.
+ *
+ * @returns undefined when there is none
+ */
+export function findUnified(mountinfo = readPaths('/proc/self/mountinfo')): Hierarchy | undefined {
+  return findMount(mountinfo, (type) => type === 'cgroup2');
+}
+
+function findMount(
+  mountinfo: string,
+  matches: (type: string, options: string) => boolean,
+): Hierarchy | undefined {
   for (const line of mountinfo.split('\n')) {
     const [left, right] = line.split(' - ');
     const [type, , options] = right?.split(' ') ?? [];
-    if (type !== 'cgroup' || options?.split(',').includes(controller) !== true) continue;
+    if (type === undefined || !matches(type, options ?? '')) continue;
     const [, , , root, mountPoint] = left?.split(' ') ?? [];
     if (root !== undefined && mountPoint !== undefined) {
       return { mountPoint: decodeOctal(mountPoint), root: decodeOctal(root) };
@@ -49,18 +69,48 @@ export function cgroupOf(
   controller: string,
   hierarchy: Hierarchy,
 ): string | undefined {
-  let text: string;
   try {
-    text = readPaths(`/proc/${pid}/cgroup`);
+    const path = pathOf(readPaths(`/proc/${pid}/cgroup`), controller);
+    return path === undefined ? undefined : directoryIn(hierarchy, path);
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The path of a process's cgroup within the hierarchy of a v1 controller, as bytes; undefined when
+ * the process is gone.
+ */
+export function cgroupPathOf(pid: number, controller: string): BytePath | undefined {
+  try {
+    return pathOf(readControlFile(`/proc/${pid}/cgroup`), controller);
+  } catch {
+    return undefined;
+  }
+}
+
+function pathOf(text: string, controller: string): string | undefined {
   for (const line of text.split('\n')) {
     const [, controllers, ...path] = line.split(':');
-    if (controllers?.split(',').includes(controller) === true)
-      return directoryIn(hierarchy, path.join(':'));
+    if (controllers?.split(',').includes(controller) === true) return path.join(':');
   }
   return undefined;
+}
+
+/** The path within its hierarchy of a cgroup whose directory lies below the mount. */
+export function pathIn({ mountPoint, root }: Hierarchy, directory: BytePath): BytePath {
+  const below = directory.slice(fromText(mountPoint).length);
+  return root === '/' ? below || '/' : fromText(root) + below;
+}
+
+/** The directory of the same path in another hierarchy; undefined outside of what its mount shows. */
+export function sameGroupIn(
+  other: Hierarchy,
+  hierarchy: Hierarchy,
+  directory: BytePath,
+): BytePath | undefined {
+  const bytes = { mountPoint: fromText(other.mountPoint), root: fromText(other.root) };
+  return directoryIn(bytes, pathIn(hierarchy, directory));
 }
 
 function directoryIn({ mountPoint, root }: Hierarchy, path: string): string | undefined {

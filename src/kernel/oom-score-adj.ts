@@ -1,4 +1,4 @@
-import { readControlFile } from './control-file.ts';
+import { readControlRecord } from './control-file.ts';
 
 /** The adjustment at which the kernel's OOM killer never takes a process. Source: proc(5). */
 export const OOM_SCORE_ADJ_NEVER = -1000;
@@ -12,7 +12,7 @@ export const OOM_SCORE_ADJ_NEVER = -1000;
 export function oomScoreAdj(pid: number, proc = '/proc'): number | undefined {
   if (pid === 0) return undefined;
   try {
-    return Number.parseInt(readControlFile(`${proc}/${pid}/oom_score_adj`), 10);
+    return Number.parseInt(readControlRecord(`${proc}/${pid}/oom_score_adj`), 10);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ESRCH') return undefined;

@@ -4,10 +4,18 @@ import type { PodObservation } from '../core/pod.ts';
 
 /** What a runtime cannot do, said instead of silently not done; `null` means it can. */
 export interface RuntimeCapabilities {
-  /** Why pods cannot be evicted, or null. */
+  /** Why pods cannot be evicted, or null; `cgroup.kill` alone does not reach every pod. */
   readonly evict: string | null;
+  readonly killing: Killing;
   /** Why the memory of a dying process cannot be reaped early, or null. */
   readonly reap: string | null;
+}
+
+/** How pods are ended on this machine. */
+export interface Killing {
+  readonly by: 'pidfd' | 'cgroup.kill' | 'pid' | 'nothing';
+  /** The same in words, with the reason. */
+  readonly detail: string;
 }
 
 export interface EvictRequest {

@@ -8,6 +8,7 @@ import { type NodeCondition, SIGNALS } from '../core/signal.ts';
 import { resolveValue, type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { MemoryReading } from '../ports/readings.ts';
+import type { Killing } from '../ports/runtime.ts';
 
 /** How many evictions are remembered; the oldest are forgotten beyond it. */
 export const REMEMBERED_EVICTIONS = 100;
@@ -155,6 +156,7 @@ export interface StatusContext {
   readonly memorySource: MemorySource;
   readonly dryRun: boolean;
   readonly kernelMemcgNotification: boolean;
+  readonly killing: Killing;
   readonly startedAtMs: number;
   /** Both clocks, read at the same moment: ages are monotonic, times are for people. */
   readonly nowMs: number;
@@ -178,6 +180,7 @@ export function statusDocument(model: Model, context: StatusContext) {
       dryRun: context.dryRun,
       kernelMemcgNotification: context.kernelMemcgNotification,
     },
+    killing: context.killing,
     node: nodeStatus(model, context),
     signals: (model.turn?.state.observations ?? []).map((observation) => ({
       signal: observation.signal,

@@ -39,7 +39,7 @@ function play(
   const requests: EvictRequest[] = [];
   const dependencies: EvictDependencies = {
     runtime: {
-      capabilities: { evict: null, reap: null },
+      capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
       observePods: () => [],
       podsTrouble: () => undefined,
       evict: (request) => {

@@ -26,7 +26,7 @@ function play(helpers: Marbles, decisions$: Observable<Deed>, dyingMs = 10) {
     dryRun: false,
     readAvailable: () => 50 * MI,
     runtime: {
-      capabilities: { evict: null, reap: null },
+      capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
       observePods: () => [],
       podsTrouble: () => undefined,
       evict: ({ podName, escalations$ }) => {
@@ -149,7 +149,7 @@ describe('execute', () => {
           throw new Error('a fault');
         },
         runtime: {
-          capabilities: { evict: null, reap: null },
+          capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
           observePods: () => [],
           podsTrouble: () => undefined,
           evict: () => NEVER,

@@ -4,6 +4,7 @@ import {
   hostWarnings,
   remainderWarnings,
   renderCheck,
+  renderKilling,
 } from '../../src/commands/check-config.ts';
 import { settingsFromFlags } from '../../src/config/flags.ts';
 import { liveScheduler } from '../../src/sources/live-scheduler.ts';
@@ -109,12 +110,25 @@ describeWith({ root: true, cgroupV1: true }, 'hostWarnings, on this host', () =>
   });
 });
 
+describe('renderKilling', () => {
+  it.each([
+    ['pidfd', 'by pidfd'],
+    ['cgroup.kill', 'by cgroup.kill only'],
+    ['pid', 'by pid'],
+    ['nothing', 'not at all'],
+  ] as const)('%s', (by, words) => {
+    expect(renderKilling({ by, detail: 'why' })).toBe(`killing: ${words} (why)\n`);
+  });
+});
+
 describe('checkConfigCommand', () => {
   it('ends with 0 when the flags are valid, warnings or not', async () => {
     const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
     expect(await checkConfigCommand({ '--eviction-hard': [''] })).toBe(0);
     expect(write).toHaveBeenCalledExactlyOnceWith(
-      'warning: no eviction threshold is left: nothing will be evicted\n',
+      expect.stringMatching(
+        /^warning: no eviction threshold is left: nothing will be evicted\nkilling: by .+\n$/,
+      ),
     );
   });
 

@@ -19,6 +19,7 @@ function textOf(model: Partial<Model>, memorySource: 'workingset' | 'memavailabl
       nowMs: 1000,
       wallMs: 0,
       droppedLogLines: 0,
+      killing: { by: 'pidfd', detail: '' },
     },
   );
   return formatStatus(document);

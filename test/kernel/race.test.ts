@@ -78,6 +78,21 @@ describeWith(REQUIREMENTS, 'the leak race is won', () => {
     await alone({ runs: count(3, 20), notify: false, headroom: '64Mi', rate: 200 });
   });
 
+  it.each<[string, Partial<RaceOptions>]>([
+    ['by cgroup.kill', { twin: true }],
+    ['by pid, where that is permitted', { flags: ['--allow-pid-kill'] }],
+  ])('without the addon, at 100 MB/s: %s', async (_, options) => {
+    await alone({
+      runs: count(2, 20),
+      notify: false,
+      withoutAddon: true,
+      limit: '512Mi',
+      headroom: '64Mi',
+      rate: 100,
+      ...options,
+    });
+  });
+
   it('while nobody reads the log', async () => {
     const flags = ['--log-level', 'trace'];
     await alone({ runs: count(3, 20), headroom: '32Mi', stdout: 'unread', flags });

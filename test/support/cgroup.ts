@@ -37,6 +37,27 @@ export interface TestCgroup {
   remove(): Promise<void>;
 }
 
+/** The group of the same path in another hierarchy. */
+export interface TestTwin {
+  readonly path: string;
+  join(pid: number): void;
+  read(file: string): string;
+  write(file: string, value: string | number): void;
+  /** Kills what is in it and beside it in the node's group of that hierarchy, and removes that. */
+  remove(): Promise<void>;
+}
+
+/** Makes the twin of a memory cgroup, in the cgroup2 mount or in the hierarchy of a controller. */
+export function makeTwin(cgroup: TestCgroup, hierarchy: 'unified' | 'pids'): TestTwin {
+  const mount = path.join(path.dirname(MEMORY_HIERARCHY), hierarchy);
+  const relative = path.relative(MEMORY_HIERARCHY, cgroup.path);
+  const directory = path.join(mount, relative);
+  mkdirSync(directory, { recursive: true });
+  const { join, read, write } = open(directory);
+  const top = path.join(mount, relative.split(path.sep)[0] as string);
+  return { path: directory, join, read, write, remove: () => remove(top) };
+}
+
 let made = 0;
 
 /**

@@ -21,6 +21,8 @@ export interface MemoryChild {
   grow(bytes: number): Promise<void>;
   /** Gives back all that it was told to hold. */
   shrink(): Promise<void>;
+  /** Reads a byte of a file. */
+  read(file: string): Promise<void>;
   /** Has it leave by itself. */
   exit(): Promise<Exit>;
   /** Kills it, if it still lives, and waits for its end. */
@@ -32,6 +34,8 @@ export interface MemoryChildOptions {
   readonly cgroups?: readonly string[];
   /** What it does with SIGTERM: ends at once (the default), or goes on. */
   readonly onTerm?: 'exit' | 'ignore';
+  /** Whose it is, once it has joined; the test's own by default. */
+  readonly uid?: number;
 }
 
 const PROGRAM = fileURLToPath(new URL('memory-child.mjs', import.meta.url));
@@ -41,8 +45,9 @@ const ANSWER_LIMIT_MS = 30_000;
 
 /** Starts a memory child; resolves when it is in its cgroups and takes commands. */
 export async function spawnMemory(options: MemoryChildOptions = {}): Promise<MemoryChild> {
-  const { cgroups = [], onTerm = 'exit' } = options;
-  const child = spawn(process.execPath, ['--expose-gc', PROGRAM, JSON.stringify(cgroups), onTerm], {
+  const { cgroups = [], onTerm = 'exit', uid } = options;
+  const own = [JSON.stringify(cgroups), onTerm, ...(uid === undefined ? [] : [String(uid)])];
+  const child = spawn(process.execPath, ['--expose-gc', PROGRAM, ...own], {
     stdio: ['pipe', 'pipe', 'pipe'],
     // Every allocation of its own is a mapping, and goes back to the kernel when it is freed.
     env: { PATH: process.env['PATH'], MALLOC_MMAP_THRESHOLD_: '65536' },
@@ -85,6 +90,7 @@ export async function spawnMemory(options: MemoryChildOptions = {}): Promise<Mem
     terminated,
     grow: (bytes) => ask(`grow ${bytes}`),
     shrink: () => ask('shrink'),
+    read: (file) => ask(`read ${file}`),
     exit: () => {
       child.stdin.write('exit\n');
       return within(exited, ANSWER_LIMIT_MS, 'the memory child exits');

@@ -10,6 +10,10 @@ export interface Requirements {
   readonly cgroupV1?: true;
   /** A writable freezer hierarchy of cgroup v1. */
   readonly freezerV1?: true;
+  /** A cgroup2 mount beside it, as on a hybrid host. */
+  readonly hybrid?: true;
+  /** A writable pids hierarchy of cgroup v1. */
+  readonly pidsV1?: true;
   /** Programs that must be found on the PATH. */
   readonly programs?: readonly string[];
   /** Files that must exist, such as those of one kernel feature. */
@@ -18,13 +22,19 @@ export interface Requirements {
 
 /** Why a suite with these requirements cannot run here; undefined when it can. */
 export function requires(requirements: Requirements): string | undefined {
-  const { root, cgroupV1, freezerV1, programs = [], files = [] } = requirements;
+  const { root, cgroupV1, freezerV1, hybrid, pidsV1, programs = [], files = [] } = requirements;
   if (root && process.getuid?.() !== 0) return 'needs root';
   if (cgroupV1 && !writableHierarchy(MEMORY_HIERARCHY)) {
     return `needs a writable memory hierarchy of cgroup v1 at ${MEMORY_HIERARCHY}`;
   }
   if (freezerV1 && !writableHierarchy('/sys/fs/cgroup/freezer')) {
     return 'needs a writable freezer hierarchy of cgroup v1 at /sys/fs/cgroup/freezer';
+  }
+  if (hybrid && !writableHierarchy('/sys/fs/cgroup/unified')) {
+    return 'needs a writable cgroup2 mount at /sys/fs/cgroup/unified';
+  }
+  if (pidsV1 && !writableHierarchy('/sys/fs/cgroup/pids')) {
+    return 'needs a writable pids hierarchy of cgroup v1 at /sys/fs/cgroup/pids';
   }
   for (const program of programs) {
     const found = spawnSync('sh', ['-c', 'command -v "$1"', 'sh', program], { stdio: 'ignore' });

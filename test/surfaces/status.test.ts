@@ -38,6 +38,7 @@ const context = (overrides: Partial<StatusContext> = {}): StatusContext => ({
   memorySource: 'workingset',
   dryRun: false,
   kernelMemcgNotification: true,
+  killing: { by: 'pidfd', detail: 'by pidfd' },
   startedAtMs: 1000,
   nowMs: 11_000,
   wallMs: Date.UTC(2026, 0, 1, 12, 0, 11),
@@ -119,6 +120,7 @@ describe('statusDocument', () => {
         dryRun: 'boolean',
         kernelMemcgNotification: 'boolean',
       },
+      killing: { by: 'string', detail: 'string' },
       node: {
         cgroup: 'string',
         podParents: [],

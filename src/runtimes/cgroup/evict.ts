@@ -1,10 +1,9 @@
 import { Observable, type SchedulerLike, type Subscriber, Subscription } from 'rxjs';
-import type { NativeAddon } from '../../native/types.ts';
 import type { EvictProgress, EvictRequest } from '../../ports/runtime.ts';
 import { thaw } from './freezer.ts';
 import type { PodHandle } from './pod-handle.ts';
-import { type Held, type RoundResult, signalRound } from './signal-round.ts';
 import { processesBelow } from './subtree.ts';
+import { type Means, Victim, type VictimRound } from './victim.ts';
 
 /** How often emptiness is checked at first after a KILL, ms, beside the pidfds that tell it. */
 const CHECK_MS = 10;
@@ -20,15 +19,9 @@ const REAP_LIMIT = 16;
 /** How many processes a line names. */
 const NAMED_OBSTACLES = 5;
 
-/** The signals that are sent; a rehearsal sends 0, which only checks. */
-const REAL_SIGNALS = { terminate: 15, kill: 9 } as const;
-const NULL_SIGNALS = { terminate: 0, kill: 0 } as const;
-
 export interface EvictDependencies {
-  readonly native: NativeAddon;
+  readonly means: Means;
   readonly scheduler: SchedulerLike;
-  /** Whether a pid is evictd's or an ancestor's. */
-  readonly isOwn: (pid: number) => boolean;
 }
 
 /**
@@ -52,11 +45,10 @@ export function evictPod(
 /** One eviction: lives as long as its subscription. */
 class Eviction {
   readonly #handle: PodHandle;
-  readonly #dependencies: EvictDependencies;
+  readonly #victim: Victim;
+  readonly #scheduler: SchedulerLike;
   readonly #subscriber: Subscriber<EvictProgress>;
   readonly #subscription = new Subscription();
-  readonly #signals: typeof REAL_SIGNALS | typeof NULL_SIGNALS;
-  readonly #held: Held = { pidfds: new Map(), signalled: 0 };
   #killAtMs = Number.POSITIVE_INFINITY;
   #killTimer = new Subscription();
   #checkTimer = new Subscription();
@@ -69,12 +61,12 @@ class Eviction {
   constructor(
     handle: PodHandle,
     { rehearsal = false }: EvictRequest,
-    dependencies: EvictDependencies,
+    { means, scheduler }: EvictDependencies,
     subscriber: Subscriber<EvictProgress>,
   ) {
     this.#handle = handle;
-    this.#signals = rehearsal ? NULL_SIGNALS : REAL_SIGNALS;
-    this.#dependencies = dependencies;
+    this.#victim = new Victim(handle.held, means, rehearsal);
+    this.#scheduler = scheduler;
     this.#subscriber = subscriber;
   }
 
@@ -85,6 +77,10 @@ class Eviction {
       this.#refuse(identity === 'gone' ? 'podGone' : 'podReplaced');
     } else if (request.gracePeriodMs <= 0) {
       this.#kill();
+    } else if (!this.#victim.canTerminate) {
+      // The pressure lasts: without a grace is better than not at all.
+      this.#kill();
+      this.#tell(['TERM cannot be sent without pidfd and --allow-pid-kill: KILL at once']);
     } else {
       this.#terminate();
       if (!this.#subscriber.closed) {
@@ -98,46 +94,53 @@ class Eviction {
   }
 
   #terminate(): void {
-    const round = this.#signal(this.#signals.terminate);
+    const round = this.#signal(() => this.#victim.terminate());
     if (!this.#begin(round)) return;
-    this.#subscriber.next({ kind: 'terminating', processes: this.#held.signalled });
+    this.#subscriber.next({ kind: 'terminating', processes: this.#victim.signalled });
     this.#report(round);
     this.#checkLater();
   }
 
   #kill(): void {
     this.#killTimer.unsubscribe();
-    const round = this.#signal(this.#signals.kill);
+    const round = this.#signal(() => this.#victim.kill());
     if (!this.#begin(round)) return;
     this.#killedAtMs = this.#now();
     this.#thawTried = false;
-    this.#subscriber.next({ kind: 'killed', processes: this.#held.signalled });
+    this.#subscriber.next({ kind: 'killed', processes: this.#victim.signalled });
     this.#report(round);
     this.#checkLater();
   }
 
   /** Whether the eviction goes on: not when evictd is in the pod, nor when there is nothing to do. */
-  #begin(round: RoundResult): boolean {
-    if (round.ownPid !== undefined) {
-      this.#refuse('protected', `pid ${round.ownPid} is evictd or an ancestor of it`);
+  #begin({ veto, unsupported, refusals }: VictimRound): boolean {
+    if (veto !== undefined) {
+      this.#refuse('protected', veto);
       return false;
     }
-    if (this.#held.signalled > 0) return true;
-    if (round.refusals.size === 0) {
-      this.#refuse('nothingToKill');
-    } else {
-      const refusals = [...round.refusals.values()].slice(0, NAMED_OBSTACLES).join('; ');
-      this.#subscriber.error(new Error(`no process could be signalled: ${refusals}`));
-    }
+    if (this.#victim.signalled > 0) return true;
+    if (unsupported !== undefined) this.#refuse('unsupported', unsupported);
+    else if (refusals.size === 0) this.#refuse('nothingToKill');
+    else this.#fail('no process could be signalled', [...refusals.values()]);
     return false;
   }
 
-  #signal(signal: number): RoundResult {
-    const { native, isOwn } = this.#dependencies;
-    const round = signalRound(native, this.#handle.held, signal, this.#held, isOwn);
-    for (const pidfd of this.#held.pidfds.values())
-      pidfd.onExit(() => this.#guard(() => this.#onExit(pidfd.pid)));
+  /** A round, and another where the first found nobody at all: a process may just have been forked. */
+  #signal(send: () => VictimRound): VictimRound {
+    const first = send();
+    const isNobody =
+      this.#victim.signalled === 0 &&
+      first.refusals.size === 0 &&
+      first.veto === undefined &&
+      first.unsupported === undefined;
+    const round = isNobody ? send() : first;
+    this.#listen();
     return round;
+  }
+
+  #listen(): void {
+    for (const pidfd of this.#victim.pidfds.values())
+      pidfd.onExit(() => this.#guard(() => this.#onExit(pidfd.pid)));
   }
 
   #killWithin(graceMs: number): void {
@@ -149,17 +152,13 @@ class Eviction {
       this.#kill();
       return;
     }
-    this.#killTimer = this.#dependencies.scheduler.schedule(
-      () => this.#guard(() => this.#kill()),
-      graceMs,
-    );
+    this.#killTimer = this.#scheduler.schedule(() => this.#guard(() => this.#kill()), graceMs);
     this.#subscription.add(this.#killTimer);
   }
 
   #onExit(pid: number): void {
-    this.#held.pidfds.get(pid)?.close();
-    this.#held.pidfds.delete(pid);
-    if (this.#held.pidfds.size === 0) this.#check();
+    this.#victim.forget(pid);
+    if (this.#victim.pidfds.size === 0) this.#check();
   }
 
   #check(): void {
@@ -168,7 +167,7 @@ class Eviction {
     const left = processesBelow(this.#handle.held);
     if (left.length === 0) {
       const chargedBytes = this.#handle.chargedBytes();
-      this.#subscriber.next({ kind: 'empty', processes: this.#held.signalled, chargedBytes });
+      this.#subscriber.next({ kind: 'empty', processes: this.#victim.signalled, chargedBytes });
       this.#subscriber.complete();
       return;
     }
@@ -187,8 +186,14 @@ class Eviction {
       this.#tell(thaw(left));
     }
     if (this.#killedAtMs === undefined) return;
-    if (left.some((pid) => !this.#held.pidfds.has(pid))) {
-      this.#report(this.#signal(this.#signals.kill));
+    const round = this.#victim.killRest(left);
+    if (round !== undefined) {
+      this.#listen();
+      this.#report(round);
+      if (this.#victim.isOutOfReach(left, round)) {
+        this.#fail('what is left cannot be signalled', reasonsOf(round));
+        return;
+      }
     }
     if (!this.#reapTried && this.#now() - this.#killedAtMs >= REAP_AFTER_MS) {
       this.#reapTried = true;
@@ -198,7 +203,7 @@ class Eviction {
 
   /** Best effort: what the kernel refuses here it does by itself later. */
   #reap(): void {
-    for (const pidfd of [...this.#held.pidfds.values()].slice(0, REAP_LIMIT)) {
+    for (const pidfd of [...this.#victim.pidfds.values()].slice(0, REAP_LIMIT)) {
       pidfd.release().catch(() => undefined);
     }
   }
@@ -209,27 +214,28 @@ class Eviction {
       this.#killedAtMs === undefined ? Number.POSITIVE_INFINITY : this.#now() - this.#killedAtMs;
     const delayMs = sinceKill < FREQUENT_FOR_MS ? CHECK_MS : SLOW_CHECK_MS;
     this.#checkTimer.unsubscribe();
-    this.#checkTimer = this.#dependencies.scheduler.schedule(
-      () => this.#guard(() => this.#check()),
-      delayMs,
-    );
+    this.#checkTimer = this.#scheduler.schedule(() => this.#guard(() => this.#check()), delayMs);
     this.#subscription.add(this.#checkTimer);
   }
 
-  #report(round: RoundResult): void {
-    this.#tell([...round.refusals.values()]);
+  #report(round: VictimRound): void {
+    this.#tell(reasonsOf(round));
   }
 
   /** Names what stands in the way, once for each change. */
   #tell(obstacles: readonly string[]): void {
     const detail = obstacles.slice(0, NAMED_OBSTACLES).join('; ');
-    if (detail === '' || detail === this.#obstacle) return;
+    if (this.#subscriber.closed || detail === '' || detail === this.#obstacle) return;
     this.#obstacle = detail;
     this.#subscriber.next({ kind: 'obstacle', detail });
   }
 
+  #fail(what: string, reasons: readonly string[]): void {
+    this.#subscriber.error(new Error(`${what}: ${reasons.slice(0, NAMED_OBSTACLES).join('; ')}`));
+  }
+
   #refuse(
-    reason: 'podGone' | 'podReplaced' | 'protected' | 'nothingToKill',
+    reason: 'podGone' | 'podReplaced' | 'protected' | 'nothingToKill' | 'unsupported',
     detail?: string,
   ): void {
     this.#subscriber.next({ kind: 'refused', reason, ...(detail === undefined ? {} : { detail }) });
@@ -246,13 +252,17 @@ class Eviction {
   }
 
   #now(): number {
-    return this.#dependencies.scheduler.now();
+    return this.#scheduler.now();
   }
 
   #close(): void {
     this.#killTimer.unsubscribe();
     this.#checkTimer.unsubscribe();
-    for (const pidfd of this.#held.pidfds.values()) pidfd.close();
-    this.#held.pidfds.clear();
+    this.#victim.close();
   }
+}
+
+/** Why processes were not signalled. */
+function reasonsOf({ veto, unsupported, refusals }: VictimRound): readonly string[] {
+  return [veto, unsupported, ...refusals.values()].filter((reason) => reason !== undefined);
 }

@@ -1,13 +1,24 @@
 import { defer, finalize, type Observable, of, type SchedulerLike, tap } from 'rxjs';
 import { ancestry } from '../../kernel/ancestry.ts';
 import { type BytePath, fromText } from '../../kernel/byte-path.ts';
-import { cgroupOf, type Hierarchy } from '../../kernel/hierarchy.ts';
-import type { NativeAddon } from '../../native/types.ts';
+import {
+  cgroupOf,
+  findHierarchy,
+  findUnified,
+  type Hierarchy,
+  pathIn,
+  sameGroupIn,
+} from '../../kernel/hierarchy.ts';
+import { oomScoreAdj } from '../../kernel/oom-score-adj.ts';
+import type { NativeAddon, Pidfd } from '../../native/types.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
 import { evictPod } from './evict.ts';
 import { type HandleCache, handleCache } from './handle-cache.ts';
+import { killingOf } from './killing.ts';
 import { observePods, type PodFields } from './observe.ts';
+import { processByPid } from './pid-kill.ts';
 import type { PodHandle } from './pod-handle.ts';
+import type { Means } from './victim.ts';
 
 export interface CgroupRuntimeInputs {
   /** The node's cgroup directory (v1 memory hierarchy). */
@@ -19,8 +30,12 @@ export interface CgroupRuntimeInputs {
   readonly hierarchy: Hierarchy;
   /** What a cgroup has no field for, by pod name. */
   readonly fields: ReadonlyMap<string, PodFields>;
-  /** Undefined where the addon is missing: then nothing can be evicted. */
+  /** Undefined where the addon is missing: then `cgroup.kill` is what is left, where it is safe. */
   readonly native: NativeAddon | undefined;
+  /** Whether a pid may be signalled where there is neither pidfd nor a safe `cgroup.kill`. */
+  readonly allowPidKill: boolean;
+  /** `oom_score_adj` of a process; undefined when it is gone. By default what procfs says. */
+  readonly oomScoreAdj?: (pid: number) => number | undefined;
   readonly scheduler: SchedulerLike;
   /** evictd's own pid; it and its ancestors are never signalled. */
   readonly pid: number;
@@ -47,14 +62,17 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   const handles = handleCache(directory);
   const nowMs = (): number => scheduler.now();
   const own = ownProcesses(inputs, nowMs);
-  const missing =
-    native === undefined
-      ? 'the native addon is missing: there is no pidfd'
-      : native.capabilities().pidfd;
+  const unified = findUnified();
+  const killing = killingOf({ native, allowPidKill: inputs.allowPidKill, unified });
   const capabilities = {
-    evict: missing,
-    reap: native === undefined ? missing : native.capabilities().processMrelease,
+    evict: killing.by === 'nothing' ? killing.detail : null,
+    killing,
+    reap:
+      native === undefined
+        ? 'the native addon is missing'
+        : (native.capabilities().pidfd ?? native.capabilities().processMrelease),
   };
+  const meansFor = meansOf(inputs, { unified, hasPidfd: killing.by === 'pidfd', isOwn: own.isOwn });
   // One empty cgroup that ranked first is seldom alone: the next listing looks at all of them.
   let isEmptySuspected = false;
   let trouble: string | undefined;
@@ -80,18 +98,17 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
     podsTrouble: () => trouble,
     evict: (request) =>
       defer(() => {
-        if (native === undefined || missing !== null) {
+        if (capabilities.evict !== null) {
           return of<EvictProgress>({
             kind: 'refused',
             reason: 'unsupported',
-            detail: missing ?? '',
+            detail: capabilities.evict,
           });
         }
-        return evictHeld(handles, request, {
-          native,
+        return evictHeld(handles, request, (handle) => ({
+          means: meansFor(handle),
           scheduler,
-          isOwn: own.isOwn,
-        }).pipe(
+        })).pipe(
           tap((progress) => {
             if (isNothingToKill(progress)) isEmptySuspected = true;
           }),
@@ -101,16 +118,41 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   };
 }
 
+/** By what the processes of a pod are reached: all that depends on no pod is looked up once. */
+function meansOf(
+  inputs: CgroupRuntimeInputs,
+  known: Pick<Means, 'hasPidfd' | 'isOwn'> & { readonly unified: Hierarchy | undefined },
+): (handle: PodHandle) => Means {
+  const { native, hierarchy, oomScoreAdj: oomScoreAdjOf = oomScoreAdj } = inputs;
+  const { unified, hasPidfd, isOwn } = known;
+  const directory = fromText(inputs.directory);
+  const pids = findHierarchy('pids');
+  const openPidfd = (pid: number): Pidfd => (native as NativeAddon).openPidfd(pid);
+  return ({ name }) => {
+    const pod = `${directory}/${name}`;
+    const path = pathIn(hierarchy, pod);
+    const byPid = inputs.allowPidKill ? (pid: number) => processByPid(pid, path) : undefined;
+    return {
+      open: hasPidfd ? openPidfd : byPid,
+      hasPidfd,
+      twin: unified && sameGroupIn(unified, hierarchy, pod),
+      pidsTwin: pids && sameGroupIn(pids, hierarchy, pod),
+      isOwn,
+      oomScoreAdj: oomScoreAdjOf,
+    };
+  };
+}
+
 function evictHeld(
   handles: HandleCache,
   request: EvictRequest,
-  dependencies: Parameters<typeof evictPod>[2],
+  dependenciesFor: (handle: PodHandle) => Parameters<typeof evictPod>[2],
 ): Observable<EvictProgress> {
   try {
     const handle = handles.get(nameIn(request.podId));
     if (handle.id === request.podId) {
       const unpin = handle.pin();
-      return evictPod(handle, request, dependencies).pipe(
+      return evictPod(handle, request, dependenciesFor(handle)).pipe(
         tap((progress) => noteEmpty(handle, progress)),
         finalize(unpin),
       );

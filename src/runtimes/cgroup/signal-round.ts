@@ -1,4 +1,5 @@
-import type { NativeAddon, Pidfd } from '../../native/types.ts';
+import type { BytePath } from '../../kernel/byte-path.ts';
+import type { Pidfd } from '../../native/types.ts';
 import { processesOf, subtree } from './subtree.ts';
 
 /** How many pidfds one eviction holds; processes beyond it are signalled, not held. */
@@ -10,6 +11,9 @@ const CHUNK = 64;
 /** How often a round is repeated at once while new processes keep appearing (a fork storm). */
 const REPEAT_LIMIT = 10;
 
+/** So many processes at once are no one-process victim: what they could fork is stopped first. */
+const MANY = 64;
+
 /** The processes of a victim that were signalled, held by pidfd until they end. */
 export interface Held {
   readonly pidfds: Map<number, Pidfd>;
@@ -17,11 +21,21 @@ export interface Held {
   signalled: number;
 }
 
+export interface Round {
+  readonly top: BytePath;
+  readonly signal: number;
+  readonly held: Held;
+  /** Gets hold of a process: by pidfd, or what stands in for it. Throws as `openPidfd` does. */
+  readonly open: (pid: number) => Pidfd;
+  /** Why none of the pod's processes may be signalled, found in these; undefined when they may be. */
+  readonly veto: (pids: readonly number[]) => string | undefined;
+  /** Called when there are many processes, before they are signalled, and when new ones appear. */
+  readonly onForks: (why: 'many' | 'more') => void;
+}
+
 export interface RoundResult {
-  /** How many processes were found, signalled or not. */
-  readonly found: number;
-  /** Set when one of them is evictd or an ancestor of it: then none was signalled. */
-  readonly ownPid: number | undefined;
+  /** Why the pod was left alone. */
+  readonly veto: string | undefined;
   /** Why a process could not be signalled, by pid. */
   readonly refusals: ReadonlyMap<number, string>;
 }
@@ -31,38 +45,40 @@ export interface RoundResult {
  * listing and opening is not mistaken: what was opened counts only if the cgroup lists it again
  * afterwards. Rounds follow at once while new processes appear.
  */
-export function signalRound(
-  native: NativeAddon,
-  top: string,
-  signal: number,
-  held: Held,
-  isOwn: (pid: number) => boolean,
-): RoundResult {
+export function signalRound({
+  top,
+  signal,
+  held,
+  open,
+  veto: vetoOf,
+  onForks,
+}: Round): RoundResult {
   const refusals = new Map<number, string>();
   const done = new Set<number>();
-  let found = 0;
   for (let round = 0; round < REPEAT_LIMIT; round += 1) {
     const listed = subtree(top).map((directory) => ({ directory, pids: processesOf(directory) }));
-    const ownPid = listed.flatMap(({ pids }) => pids).find(isOwn);
-    if (ownPid !== undefined) return { found, ownPid, refusals };
     const fresh = listed
       .map(({ directory, pids }) => ({ directory, pids: pids.filter((pid) => !done.has(pid)) }))
       .filter(({ pids }) => pids.length > 0);
     if (fresh.length === 0) break;
+    const all = fresh.flatMap(({ pids }) => pids);
+    const veto = vetoOf(all);
+    if (veto !== undefined) return { veto, refusals };
+    if (round > 0) onForks('more');
+    else if (all.length > MANY) onForks('many');
     for (const { directory, pids } of fresh) {
-      found += pids.length;
       for (const pid of pids) done.add(pid);
       for (let start = 0; start < pids.length; start += CHUNK) {
         const chunk = pids.slice(start, start + CHUNK);
-        signalCgroup(native, directory, chunk, signal, held, refusals);
+        signalCgroup(open, directory, chunk, signal, held, refusals);
       }
     }
   }
-  return { found, ownPid: undefined, refusals };
+  return { veto: undefined, refusals };
 }
 
 function signalCgroup(
-  native: NativeAddon,
+  open: Round['open'],
   directory: string,
   pids: readonly number[],
   signal: number,
@@ -72,7 +88,7 @@ function signalCgroup(
   const opened = new Map<number, Pidfd>();
   for (const pid of pids) {
     if (held.pidfds.has(pid)) continue;
-    const pidfd = openProcess(native, pid, held, refusals);
+    const pidfd = openProcess(open, pid, held, refusals);
     if (pidfd !== undefined) opened.set(pid, pidfd);
   }
   const stillHere = opened.size === 0 ? new Set<number>() : new Set(processesOf(directory));
@@ -88,7 +104,7 @@ function signalCgroup(
 }
 
 function openProcess(
-  native: NativeAddon,
+  open: Round['open'],
   pid: number,
   held: Held,
   refusals: Map<number, string>,
@@ -98,7 +114,7 @@ function openProcess(
     return undefined;
   }
   try {
-    return openPidfd(native, pid, held);
+    return openWithRoom(open, pid, held);
   } catch (error) {
     noteRefusal(pid, error, refusals);
     return undefined;
@@ -106,15 +122,15 @@ function openProcess(
 }
 
 /** What is held only tells sooner of an end: it makes way when there are no descriptors left. */
-function openPidfd(native: NativeAddon, pid: number, held: Held): Pidfd {
+function openWithRoom(open: Round['open'], pid: number, held: Held): Pidfd {
   try {
-    return native.openPidfd(pid);
+    return open(pid);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if ((code !== 'EMFILE' && code !== 'ENFILE') || held.pidfds.size === 0) throw error;
     for (const pidfd of held.pidfds.values()) pidfd.close();
     held.pidfds.clear();
-    return native.openPidfd(pid);
+    return open(pid);
   }
 }
 

@@ -1,7 +1,13 @@
 /** A node of real cgroups and its pods; all go with the test. */
 import { spawn } from 'node:child_process';
 import { onTestFinished } from 'vitest';
-import { type CgroupLimits, makeCgroup, type TestCgroup } from '../../support/cgroup.ts';
+import {
+  type CgroupLimits,
+  makeCgroup,
+  makeTwin,
+  type TestCgroup,
+  type TestTwin,
+} from '../../support/cgroup.ts';
 import { type MemoryChild, type MemoryChildOptions, spawnMemory } from '../../support/child.ts';
 import { within } from '../../support/wait.ts';
 
@@ -16,6 +22,9 @@ export interface TestPod {
   spawn(options?: {
     readonly onTerm?: MemoryChildOptions['onTerm'];
     readonly below?: TestCgroup;
+    readonly uid?: number;
+    /** Groups of other hierarchies to join as well. */
+    readonly beside?: readonly TestTwin[];
   }): Promise<MemoryChild>;
   /** Runs a shell script in it; ended with the test. */
   shell(script: string, args?: readonly string[]): ShellProcess;
@@ -49,6 +58,13 @@ export function makeNode(limitBytes: number): TestNode {
   return nodeOf(cgroup);
 }
 
+/** The group of the same path in another hierarchy; it goes with the test. */
+export function twinOf(cgroup: TestCgroup, hierarchy: 'unified' | 'pids'): TestTwin {
+  const twin = makeTwin(cgroup, hierarchy);
+  onTestFinished(() => twin.remove());
+  return twin;
+}
+
 /** The node that a cgroup is to be. */
 export function nodeOf(cgroup: TestCgroup): TestNode {
   const pod = (name: string, limits: CgroupLimits = {}) => podOf(cgroup.child(name, limits));
@@ -68,8 +84,12 @@ export function nodeOf(cgroup: TestCgroup): TestNode {
 export function podOf(cgroup: TestCgroup): TestPod {
   return {
     cgroup,
-    spawn: async ({ below = cgroup, onTerm = 'exit' } = {}) => {
-      const child = await spawnMemory({ cgroups: [below.path], onTerm });
+    spawn: async ({ below = cgroup, onTerm = 'exit', beside = [], uid } = {}) => {
+      const child = await spawnMemory({
+        cgroups: [...beside.map((twin) => twin.path), below.path],
+        onTerm,
+        ...(uid === undefined ? {} : { uid }),
+      });
       onTestFinished(() => void child.kill());
       return child;
     },

@@ -40,10 +40,14 @@ export interface RaceOptions {
   readonly leakers?: number;
   readonly pagecache?: string;
   readonly busy?: number;
+  /** Each pod's process is in the cgroup2 group of the same path as well. */
+  readonly twin?: boolean;
   readonly stdout?: string;
   /** Further flags of the daemon. */
   readonly flags?: readonly string[];
   readonly notify?: boolean;
+  /** As if the addon were missing. */
+  readonly withoutAddon?: boolean;
   /** A status socket, which then tells that the daemon is ready, in place of its log. */
   readonly askOn?: string;
 }
@@ -61,8 +65,9 @@ export function raceWithFloor(options: RaceOptions, block: number): Promise<Comp
 }
 
 function run<T>(options: RaceOptions, more: { readonly block?: number }): Promise<T> {
-  const { flags = [], notify = true, ...rest } = options;
+  const { flags = [], notify = true, withoutAddon = false, ...rest } = options;
   const agent = [
+    ...(withoutAddon ? ['env', 'EVICTD_NATIVE_PATH=none'] : []),
     ...[process.execPath, MAIN, 'run', '--node-cgroup', '{node}'],
     ...['--socket', options.askOn ?? 'none'],
     ...['--eviction-hard', 'memory.available<{headroom}'],

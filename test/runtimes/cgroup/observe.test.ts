@@ -143,6 +143,7 @@ describe('observePods', () => {
       hierarchy: { mountPoint: '/no/such', root: '/' },
       fields: new Map(),
       native: undefined,
+      allowPidKill: false,
       scheduler: liveScheduler,
       pid: process.pid,
     });

@@ -1,7 +1,15 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { cgroupOf, findHierarchy } from '../../../src/kernel/hierarchy.ts';
+import { fromText } from '../../../src/kernel/byte-path.ts';
+import {
+  cgroupOf,
+  cgroupPathOf,
+  findHierarchy,
+  findUnified,
+  pathIn,
+  sameGroupIn,
+} from '../../../src/kernel/hierarchy.ts';
 import { makeCgroup } from '../../support/cgroup.ts';
 import { spawnMemory } from '../../support/child.ts';
 import { describeWith } from '../../support/skip.ts';
@@ -40,10 +48,44 @@ describe('findHierarchy', () => {
   );
 });
 
+describe('findUnified', () => {
+  it.each([
+    ['hybrid', '/sys/fs/cgroup/unified'],
+    ['v2', '/sys/fs/cgroup'],
+  ])('%s: finds %s', (file, mountPoint) => {
+    expect(findUnified(mounts(file))).toEqual({ mountPoint, root: '/' });
+  });
+
+  it('finds none where all is v1, or in nonsense', () => {
+    expect(findUnified(mounts('container'))).toBeUndefined();
+    expect(findUnified('1 2 3 - cgroup2')).toBeUndefined();
+  });
+});
+
+describe('sameGroupIn', () => {
+  const memory = { mountPoint: '/m', root: '/' };
+  const inner = { mountPoint: '/käse', root: '/docker/1' };
+
+  it('is the directory of the same path', () => {
+    expect(pathIn(memory, '/m')).toBe('/');
+    expect(pathIn(memory, '/m/a/b')).toBe('/a/b');
+    expect(sameGroupIn({ mountPoint: '/u', root: '/' }, memory, '/m/a/\xff')).toBe('/u/a/\xff');
+  });
+
+  it('takes in what each mount shows as its root', () => {
+    const path = '/docker/1/pod';
+    expect(pathIn(inner, `${fromText('/käse')}/pod`)).toBe(path);
+    expect(sameGroupIn(inner, memory, `/m${path}`)).toBe(`${fromText('/käse')}/pod`);
+    expect(sameGroupIn(inner, memory, '/m/docker/2/pod')).toBeUndefined();
+    expect(sameGroupIn(memory, inner, fromText('/käse/pod'))).toBe(`/m${path}`);
+  });
+});
+
 describe('cgroupOf', () => {
   it('is undefined for a process that is gone, or a controller that is not there', () => {
     const hierarchy = { mountPoint: '/m', root: '/' };
     expect(cgroupOf(2 ** 22, 'memory', hierarchy)).toBeUndefined();
+    expect(cgroupPathOf(2 ** 22, 'memory')).toBeUndefined();
     expect(cgroupOf('self', 'no-such-controller', hierarchy)).toBeUndefined();
   });
 });
@@ -57,6 +99,9 @@ describeWith({ root: true, cgroupV1: true }, 'cgroupOf, on real cgroups', () => 
     onTestFinished(() => void child.kill());
     const hierarchy = findHierarchy('memory');
     expect(hierarchy && cgroupOf(child.pid, 'memory', hierarchy)).toBe(cgroup.path);
+    expect(cgroupPathOf(child.pid, 'memory')).toBe(
+      hierarchy && pathIn(hierarchy, fromText(cgroup.path)),
+    );
   });
 
   it('is told apart from what a bind mount or a namespace shows', async () => {
