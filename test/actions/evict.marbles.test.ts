@@ -41,6 +41,7 @@ function play(
     runtime: {
       capabilities: { evict: null, reap: null },
       observePods: () => [],
+      oomKills: () => [],
       evict: (request) => {
         requests.push(request);
         return typeof progress === 'function' ? progress() : progress;

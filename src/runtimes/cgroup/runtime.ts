@@ -7,6 +7,7 @@ import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.t
 import { evictPod } from './evict.ts';
 import { type HandleCache, handleCache } from './handle-cache.ts';
 import { observePods, type PodFields } from './observe.ts';
+import { oomKillsOf } from './oom-kills.ts';
 import type { PodHandle } from './pod-handle.ts';
 
 export interface CgroupRuntimeInputs {
@@ -67,6 +68,7 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
         checkEmpty,
       });
     },
+    oomKills: () => oomKillsOf(places),
     evict: (request) =>
       defer(() => {
         if (native === undefined || missing !== null) {
