@@ -60,7 +60,13 @@ import {
   reportPath,
   reportTurn,
 } from './surfaces/report.ts';
-import { EMPTY_MODEL, type Model, type ModelEvent, updateModel } from './surfaces/status.ts';
+import {
+  EMPTY_MODEL,
+  type Model,
+  type ModelEvent,
+  OOM_KILLS,
+  updateModel,
+} from './surfaces/status.ts';
 
 export interface DaemonInputs {
   readonly settings: Settings;
@@ -355,9 +361,6 @@ function oomEvents(notice: OomNotice): readonly ModelEvent[] {
       return [{ kind: 'degraded', part: OOM_KILLS, reason: notice.reason }];
   }
 }
-
-/** What is degraded where the OOM killer's doings are noticed late or not at all. */
-const OOM_KILLS = 'OOM kills';
 
 function readyOf(
   { settings, native }: DaemonInputs,

@@ -4,8 +4,8 @@ export type OomNotice =
   | { readonly kind: 'lostRace'; readonly race: LostRace }
   /** It ended processes that are in no pod, or whose cgroup is gone. */
   | { readonly kind: 'elsewhere'; readonly kills: number }
-  /** Why its kills are noticed late, or not at all. */
-  | { readonly kind: 'degraded'; readonly reason: string };
+  /** Why its kills are noticed late, or not at all; undefined once they are again. */
+  | { readonly kind: 'degraded'; readonly reason: string | undefined };
 
 /** Kills in one pod since the last look. */
 export interface LostRace {

@@ -14,6 +14,8 @@ import {
   of,
   type SchedulerLike,
   share,
+  skip,
+  startWith,
   switchMap,
   throttleTime,
   timer,
@@ -104,9 +106,11 @@ function watch(inputs: OomKillInputs, vmstat: ControlFile): Observable<OomNotice
   });
   const baseline$ = inSlices(counts, scheduler).pipe(map(take), ignoreElements());
   const degraded$ = wakeups$.pipe(
-    mergeMap(({ refused }): OomNotice[] =>
-      refused === undefined ? [] : [{ kind: 'degraded', reason: refused }],
-    ),
+    map(({ refused }) => refused),
+    startWith(undefined),
+    distinctUntilChanged(),
+    skip(1),
+    map((reason): OomNotice => ({ kind: 'degraded', reason })),
   );
   const looks$ = merge(checks$, wakeups$.pipe(delay(OOM_WAKEUP_DELAY_MS, scheduler))).pipe(
     throttleTime(OOM_CHECK_MS, scheduler, { leading: true, trailing: true }),
@@ -167,7 +171,7 @@ function inSlices<T>(
   });
 }
 
-/** An "out of memory" of the kernel, or why there will be none. */
+/** An "out of memory" of the kernel, or that it will be told from now on; or why it will not. */
 export interface OomWakeup {
   readonly refused: string | undefined;
 }
@@ -195,7 +199,8 @@ export function oomWakeups(
               subscriber.next({ refused: undefined }),
             );
             subscriber.add(() => watch.close());
-            watch.armed.catch(refuse);
+            // A node that was removed at this very moment is watched anew, and is no trouble then.
+            watch.armed.then(() => subscriber.next({ refused: undefined }), refuse);
           } catch (error) {
             refuse(error);
           }

@@ -5,7 +5,7 @@ import type { Turn } from '../core/pipeline.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { OomNotice } from '../ports/oom-kills.ts';
-import { EVICTION_IMPOSSIBLE, outcomeReason } from './status.ts';
+import { EVICTION_IMPOSSIBLE, OOM_KILLS, outcomeReason } from './status.ts';
 
 /** Logs what changed from one turn to the next. */
 export function reportTurn(
@@ -244,6 +244,7 @@ export function reportOomKill(logger: Logger, notice: OomNotice): void {
       logger.info({ kills: notice.kills }, 'the kernel’s OOM killer struck outside of the pods');
       return;
     case 'degraded':
-      logger.warn({ part: 'OOM kills', reason: notice.reason }, 'degraded');
+      if (notice.reason === undefined) logger.info({ part: OOM_KILLS }, 'no longer degraded');
+      else logger.warn({ part: OOM_KILLS, reason: notice.reason }, 'degraded');
   }
 }

@@ -20,6 +20,9 @@ export const REMEMBERED_EVENTS = 100;
 /** Why nothing is evicted under pressure; Kubernetes names its events in this way. */
 export const EVICTION_IMPOSSIBLE = 'EvictionImpossible';
 
+/** The part that is degraded where the OOM killer's doings are noticed late or not at all. */
+export const OOM_KILLS = 'OOM kills';
+
 /** The version of the document's shape: raised when a field changes its meaning or goes away. */
 export const STATUS_VERSION = 'evictd.dev/v1alpha1';
 

@@ -212,6 +212,19 @@ describe('oomKills', () => {
   });
 });
 
+it('is no longer degraded once the kernel wakes it up again', () => {
+  writeFileSync(vmstat, 'oom_kill 5\n');
+  marbles(({ cold, scheduler, expectObservable }) => {
+    const values = { a: { refused: undefined }, r: { refused: 'ENODEV' } };
+    const wakeups$ = cold<OomWakeup>('aarra|', values);
+    const told$ = oomKills({ checks$: EMPTY, wakeups$, counts: () => [], scheduler, vmstat });
+    expectObservable(told$, '^ 50ms !').toBe('--r-a', {
+      r: { kind: 'degraded', reason: 'ENODEV' },
+      a: { kind: 'degraded', reason: undefined },
+    });
+  });
+});
+
 describe('oomWakeups', () => {
   function play(armed: () => Promise<void>) {
     const log: string[] = [];
@@ -237,6 +250,13 @@ describe('oomWakeups', () => {
     end();
     const watched = ['open /node oom', 'wakeup', 'close', 'open /node oom', 'close'];
     expect(log).toStrictEqual(watched);
+  });
+
+  it('says that it is watched from now on', async () => {
+    const { log, cgroupId$ } = play(() => Promise.resolve());
+    cgroupId$.next('1');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(log).toStrictEqual(['open /node oom', 'wakeup']);
   });
 
   it('says what it is refused, now or later', async () => {

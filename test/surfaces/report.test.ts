@@ -310,6 +310,7 @@ describe('reportOomKill', () => {
     reportOomKill(logger, { kind: 'lostRace', race });
     reportOomKill(logger, { kind: 'elsewhere', kills: 1 });
     reportOomKill(logger, { kind: 'degraded', reason: 'EACCES' });
+    reportOomKill(logger, { kind: 'degraded', reason: undefined });
     expect(lines).toStrictEqual([
       [
         'warn',
@@ -318,6 +319,7 @@ describe('reportOomKill', () => {
       ],
       ['info', 'the kernel’s OOM killer struck outside of the pods', { kills: 1 }],
       ['warn', 'degraded', { part: 'OOM kills', reason: 'EACCES' }],
+      ['info', 'no longer degraded', { part: 'OOM kills' }],
     ]);
   });
 });
