@@ -4,7 +4,6 @@ import { expect, it, onTestFinished } from 'vitest';
 import { loadNative } from '../../src/native/index.ts';
 import type { MemoryReading } from '../../src/ports/readings.ts';
 import { memcgThresholds } from '../../src/sources/memcg-threshold.ts';
-import type { StatusDocument } from '../../src/surfaces/status.ts';
 import { reading, threshold, value } from '../support/builders.ts';
 import { makeCgroup } from '../support/cgroup.ts';
 import { count, report } from '../support/counts.ts';
@@ -12,6 +11,7 @@ import { describeWith } from '../support/skip.ts';
 import { until, within } from '../support/wait.ts';
 import { cpuMs } from './support/cpu.ts';
 import { type Daemon, startDaemon } from './support/daemon.ts';
+import { expectOneAtATime } from './support/evictions.ts';
 import { death, fill, MI, makeNode, nodeOf, type TestNode, type TestPod } from './support/node.ts';
 import { lagMeter, type Swing, startSwing } from './support/swing.ts';
 
@@ -90,16 +90,6 @@ async function startStorm(daemon: Daemon, node: TestNode, pod: TestPod): Promise
     swingBytes: 4 * MI,
     forMs: STORM_MS,
   });
-}
-
-/** Each was decided after the one before had ended; instants are rounded to milliseconds. */
-function expectOneAtATime(evictions: StatusDocument['evictions']): void {
-  for (const [index, { decidedAt }] of evictions.entries()) {
-    const before = evictions[index - 1];
-    if (before === undefined) continue;
-    const endedMs = Date.parse(before.decidedAt) + (before.timing.endedMs ?? Infinity);
-    expect(Date.parse(decidedAt)).toBeGreaterThanOrEqual(Math.floor(endedMs) - 1);
-  }
 }
 
 /** All that a process has open, and how many of that are eventfds. */

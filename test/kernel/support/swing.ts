@@ -1,12 +1,12 @@
 /** A process that crosses a level of usage as fast as the kernel lets it, and how late evictd is. */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import type { TestCgroup } from '../../support/cgroup.ts';
 import { within } from '../../support/wait.ts';
+import { compile } from './compile.ts';
 import { privateDirectory } from './daemon.ts';
 
 const START_LIMIT_MS = 30_000;
@@ -22,9 +22,7 @@ export async function startSwing(
   node: TestCgroup,
   how: { readonly baseBytes: number; readonly swingBytes: number; readonly forMs: number },
 ): Promise<Swing> {
-  const program = path.join(privateDirectory(), 'swing');
-  const source = fileURLToPath(new URL('swing.c', import.meta.url));
-  execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-o', program, source]);
+  const program = compile(new URL('swing.c', import.meta.url));
   const numbers = [how.baseBytes, how.swingBytes, how.forMs].map(String);
   const child = spawn(program, [cgroup.path, node.path, ...numbers], {
     stdio: ['pipe', 'pipe', 'inherit'],
