@@ -17,6 +17,7 @@ import {
   skip,
   startWith,
   switchMap,
+  tap,
   throttleTime,
   timer,
 } from 'rxjs';
@@ -26,7 +27,7 @@ import type { NativeAddon } from '../native/types.ts';
 import type { LostRace, OomNotice } from '../ports/oom-kills.ts';
 import type { OomKillCount } from '../ports/runtime.ts';
 
-/** How often the kernel's own count is read at most, ms. */
+/** How long after one look at the kernel's own count a check is an occasion for the next, ms. */
 export const OOM_CHECK_MS = 1000;
 
 /**
@@ -112,8 +113,18 @@ function watch(inputs: OomKillInputs, vmstat: ControlFile): Observable<OomNotice
     skip(1),
     map((reason): OomNotice => ({ kind: 'degraded', reason })),
   );
-  const looks$ = merge(checks$, wakeups$.pipe(delay(OOM_WAKEUP_DELAY_MS, scheduler))).pipe(
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  // No timer of its own: idle, there is one occasion in ten seconds.
+  const checksDue$ = checks$.pipe(filter(() => scheduler.now() - lookedAtMs >= OOM_CHECK_MS));
+  // The last of these is not to be lost: there may be no other occasion for an hour.
+  const wakeupsDue$ = wakeups$.pipe(
+    delay(OOM_WAKEUP_DELAY_MS, scheduler),
     throttleTime(OOM_CHECK_MS, scheduler, { leading: true, trailing: true }),
+  );
+  const looks$ = merge(checksDue$, wakeupsDue$).pipe(
+    tap(() => {
+      lookedAtMs = scheduler.now();
+    }),
     filter(() => (total() ?? explained) > explained),
     exhaustMap(() => concat(timer(OOM_SETTLE_MS, scheduler).pipe(ignoreElements()), pass$)),
   );

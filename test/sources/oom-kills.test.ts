@@ -132,8 +132,8 @@ describe('oomKills', () => {
       writeFileSync(vmstat, 'oom_kill 1\n');
       const kill = () => writeFileSync(vmstat, 'oom_kill 2\n');
       const told$ = oomKills({
-        // At 100 ms the first look, a kill at 300 ms, and so the next at 1,100 ms.
-        checks$: cold('100ms a 99ms a 99ms k 99ms a 9s |').pipe(
+        // At 100 ms the first look, a kill at 300 ms, and the next is due at 1,100 ms.
+        checks$: cold('100ms a 99ms a 99ms k 798ms a a 9s |').pipe(
           tap((value) => value === 'k' && kill()),
         ),
         wakeups$: EMPTY,
@@ -144,7 +144,7 @@ describe('oomKills', () => {
         scheduler,
         vmstat,
       });
-      expectObservable(told$).toBe('1120ms e 8280ms |', { e: { kind: 'elsewhere', kills: 1 } });
+      expectObservable(told$).toBe('1120ms e 8980ms |', { e: { kind: 'elsewhere', kills: 1 } });
     });
     expect(passes).toBe(2);
   });
