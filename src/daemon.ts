@@ -47,14 +47,28 @@ import { descendants } from './kernel/ancestry.ts';
 import type { NodeCgroup } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
+import type { OomNotice } from './ports/oom-kills.ts';
 import type { MemoryReading, MemorySignal, ReadingFailure } from './ports/readings.ts';
 import type { EvictProgress, Killing, Runtime } from './ports/runtime.ts';
 import { cgroupRuntime } from './runtimes/cgroup/runtime.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
 import { isFailure, type MemoryReader, memoryAvailable, memoryReader } from './sources/memory.ts';
+import { oomKills, oomWakeups } from './sources/oom-kills.ts';
 import type { Logger } from './surfaces/log.ts';
-import { limitedLogger, reportOutcome, reportPath, reportTurn } from './surfaces/report.ts';
-import { EMPTY_MODEL, type Model, type ModelEvent, updateModel } from './surfaces/status.ts';
+import {
+  limitedLogger,
+  reportOomKill,
+  reportOutcome,
+  reportPath,
+  reportTurn,
+} from './surfaces/report.ts';
+import {
+  EMPTY_MODEL,
+  type Model,
+  type ModelEvent,
+  OOM_KILLS,
+  updateModel,
+} from './surfaces/status.ts';
 
 export interface DaemonInputs {
   readonly settings: Settings;
@@ -113,12 +127,17 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       scheduler,
     ),
   );
+  const oomNotices$ = connectable(oomNoticesOf(inputs, turns$, view, runtime));
   const paths$ = notices$.pipe(mergeMap((notice) => (notice.kind === 'path' ? [notice.path] : [])));
   const events$ = merge(
     turns$.pipe(mergeMap((turn) => turnEvents(turn, view, runtime))),
     notices$.pipe(
-      map((notice): ModelEvent => (notice.kind === 'path' ? notice : { kind: 'wakeup' })),
+      map(
+        (notice): ModelEvent =>
+          notice.kind === 'path' ? notice : { kind: 'wakeup', events: notice.events },
+      ),
     ),
+    oomNotices$.pipe(mergeMap(oomEvents)),
     degraded$,
   );
   const model$ = events$.pipe(
@@ -162,6 +181,8 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       running.add(reportPaths(logger, paths$));
       running.add(reportReadings(logger, turns$, view));
       running.add(reportPods(logger, turns$, runtime));
+      running.add(oomNotices$.subscribe((notice) => reportOomKill(logger, notice)));
+      running.add(oomNotices$.connect());
       running.add(turns$.connect());
       // After the turn that the same event brings, should the threshold be crossed already.
       running.add(approaches(notices$, turns$, scheduler).subscribe(() => rehearsal.run(1)));
@@ -319,6 +340,38 @@ function turnEvents(turn: Turn, view: NodeView, runtime: Runtime): readonly Mode
     ),
     { kind: 'degraded', part: PODS, reason: runtime.podsTrouble() },
   ];
+}
+
+/** What the kernel's OOM killer does: looked for at each turn, and when the node runs out of memory. */
+function oomNoticesOf(
+  { settings, node, native, scheduler }: DaemonInputs,
+  turns$: Observable<Turn>,
+  view: NodeView,
+  runtime: Runtime,
+): Observable<OomNotice> {
+  const isNotified = settings.kernelMemcgNotification && native !== undefined;
+  const cgroupId$ = turns$.pipe(
+    mergeMap(() => view.readings()),
+    filter(({ signal }) => signal === 'memory.available'),
+    map(({ cgroupId }) => cgroupId),
+  );
+  return oomKills({
+    checks$: turns$,
+    wakeups$: isNotified ? oomWakeups(native, node.directory, cgroupId$) : EMPTY,
+    counts: () => runtime.oomKills(),
+    scheduler,
+  });
+}
+
+function oomEvents(notice: OomNotice): readonly ModelEvent[] {
+  switch (notice.kind) {
+    case 'lostRace':
+      return [notice];
+    case 'elsewhere':
+      return [];
+    case 'degraded':
+      return [{ kind: 'degraded', part: OOM_KILLS, reason: notice.reason }];
+  }
 }
 
 function readyOf(

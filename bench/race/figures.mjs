@@ -29,7 +29,7 @@ const LAST_STAMP_LEAD_NS = 2e6;
  * A wake-up of the watcher; see floor.c. Thresholds fire on the way down as well.
  * @typedef {object} WakeUp
  * @property {number} ns
- * @property {number} usageBytes
+ * @property {number} events how many came as one
  */
 
 /** @typedef {'evicted' | 'oom' | 'bystander' | 'early' | 'none'} Outcome */
@@ -85,9 +85,9 @@ export function parseRecord(buffer) {
  * @returns {WakeUp}
  */
 export function parseWakeUp(line) {
-  const [ns = Number.NaN, usageBytes = Number.NaN] = line.split(' ').map(Number);
-  if (Number.isNaN(ns + usageBytes)) throw new Error(`race: not a wake-up: ${line}`);
-  return { ns, usageBytes };
+  const [ns = Number.NaN, events = Number.NaN] = line.split(' ').map(Number);
+  if (Number.isNaN(ns + events)) throw new Error(`race: not a wake-up: ${line}`);
+  return { ns, events };
 }
 
 /**
@@ -127,13 +127,19 @@ export function outcomeOf(facts) {
 }
 
 /**
- * When usage went up past the level. The first wake-up always is that, for the leaks start below
- * it; whether a later one is, the usage tells.
+ * When usage went up past the level. The leaks start below it, and the kernel's events are in turns
+ * one for the way up and one for the way down. The usage does not tell: an agent may have killed
+ * before the floor has read it.
  * @param {RunFacts} facts
  * @returns {number[]}
  */
-function crossings({ wakeUps, levelBytes }) {
-  return wakeUps.filter((w, i) => i === 0 || w.usageBytes >= levelBytes).map((w) => w.ns);
+function crossings({ wakeUps }) {
+  let isAbove = false;
+  return wakeUps.flatMap(({ ns, events }) => {
+    const goesUp = !isAbove || events > 1;
+    if (events % 2 === 1) isAbove = !isAbove;
+    return goesUp ? [ns] : [];
+  });
 }
 
 /**

@@ -4,11 +4,11 @@
  *   floor NODE LEVEL [POD...]
  *
  * Registers an eventfd for memory.usage_in_bytes of the cgroup NODE (v1) crossing LEVEL bytes and
- * prints "ready". At each wake-up it notes CLOCK_MONOTONIC and the usage. If PODs are given, it
- * first sends SIGKILL to every process in them, once, at the first wake-up: no Node.js, no reading
- * of usage, no choice of a victim. A real agent is measured against this.
+ * prints "ready". At each wake-up it notes CLOCK_MONOTONIC and how many events came as one. If PODs
+ * are given, it first sends SIGKILL to every process in them, once, at the first wake-up: no
+ * Node.js, no reading of usage, no choice of a victim. A real agent is measured against this.
  *
- * Wake-ups are printed, one line each, "NS USAGE", only when QUIET_MS have passed without another:
+ * Wake-ups are printed, one line each, "NS EVENTS", only when QUIET_MS have passed without another:
  * whoever reads the line would otherwise wake up on the agent's processor while it works. When
  * standard input ends, what is left is printed and the process ends.
  */
@@ -37,7 +37,7 @@ enum {
 
 struct wake_up {
   uint64_t ns;
-  uint64_t usage_bytes;
+  uint64_t events; /* how many came as one */
 };
 
 static _Noreturn void fail(const char *what) {
@@ -70,14 +70,6 @@ static int register_threshold(const char *node, int usage_fd, const char *level)
   return event_fd;
 }
 
-static uint64_t read_usage(int usage_fd) {
-  char text[32];
-  ssize_t length = pread(usage_fd, text, sizeof text - 1, 0);
-  if (length < 0) fail("memory.usage_in_bytes");
-  text[length] = '\0';
-  return strtoull(text, NULL, 10);
-}
-
 /* Plain reads and no stdio: nothing is allocated between the event and the kill. */
 static void kill_processes(const char *pod) {
   int fd = open_in(pod, "cgroup.procs", O_RDONLY);
@@ -106,11 +98,11 @@ static void stay_ahead(void) {
 
 static void print_wake_ups(const struct wake_up *wake_ups, size_t from, size_t to) {
   for (size_t i = from; i < to; i++)
-    printf("%" PRIu64 " %" PRIu64 "\n", wake_ups[i].ns, wake_ups[i].usage_bytes);
+    printf("%" PRIu64 " %" PRIu64 "\n", wake_ups[i].ns, wake_ups[i].events);
   fflush(stdout);
 }
 
-static void watch(int event_fd, int usage_fd, char *const *pods, int pod_count) {
+static void watch(int event_fd, char *const *pods, int pod_count) {
   static struct wake_up wake_ups[MAX_WAKE_UPS];
   size_t noted = 0, printed = 0;
   struct pollfd fds[] = {
@@ -126,7 +118,7 @@ static void watch(int event_fd, int usage_fd, char *const *pods, int pod_count) 
       if (noted == 0)
         for (int i = 0; i < pod_count; i++) kill_processes(pods[i]);
       if (noted < MAX_WAKE_UPS)
-        wake_ups[noted++] = (struct wake_up){.ns = ns, .usage_bytes = read_usage(usage_fd)};
+        wake_ups[noted++] = (struct wake_up){.ns = ns, .events = events};
       continue; /* an event is noted before the end of standard input is looked at */
     }
     if (ready >= 0) {
@@ -147,6 +139,6 @@ int main(int argc, char **argv) {
   stay_ahead();
   puts("ready");
   fflush(stdout);
-  watch(event_fd, usage_fd, argv + 3, argc - 3);
+  watch(event_fd, argv + 3, argc - 3);
   return 0;
 }

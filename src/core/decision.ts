@@ -25,7 +25,8 @@ export interface Cause {
 
 /** What is to be done after a sample; data, executed elsewhere. */
 export type Decision =
-  | { readonly kind: 'none'; readonly why: Inaction }
+  | { readonly kind: 'none'; readonly why: Exclude<Inaction, 'noCandidate'> }
+  | { readonly kind: 'none'; readonly why: 'noCandidate'; readonly cause: Cause }
   /** Something is due, and the sample has no pods: take one that has, and step again. */
   | { readonly kind: 'observePods'; readonly cause: Cause }
   | {

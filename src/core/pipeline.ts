@@ -21,6 +21,12 @@ export const WAKEUP_BURST = 4;
 /** Length of the window, ms. */
 export const WAKEUP_WINDOW_MS = 5;
 
+/**
+ * The shortest time between two polls while no pod may be evicted, ms: a whole number of them
+ * makes the second after which all pods are ranked again.
+ */
+export const IMPOSSIBLE_POLL_MS = 250;
+
 /** Why a sample was taken. `due` is a poll or the end of a period. */
 export type ReadReason = 'wakeup' | 'outcome' | 'due';
 
@@ -112,7 +118,7 @@ function takeTurn(
     last === undefined || sample.pods !== undefined
       ? nowMs + inputs.podsIntervalMs
       : last.podsDueAtMs;
-  const pollAtMs = nowMs + inputs.pollAfterMs(last?.sample, sample);
+  const pollAtMs = nowMs + pollAfterMs(inputs, last, sample, result);
   return {
     ...result,
     reason: input === DUE ? 'due' : input.reason,
@@ -120,6 +126,17 @@ function takeTurn(
     podsDueAtMs,
     lookAgainAtMs: Math.min(pollAtMs, podsDueAtMs, result.wakeAtMs ?? pollAtMs),
   };
+}
+
+/** While nobody may be evicted a reading changes nothing, however close to the limit it is. */
+function pollAfterMs(
+  inputs: PipelineInputs,
+  last: Turn | undefined,
+  sample: Sample,
+  { state }: StepResult,
+): number {
+  const pollMs = inputs.pollAfterMs(last?.sample, sample);
+  return state.noCandidateAtMs === undefined ? pollMs : Math.max(pollMs, IMPOSSIBLE_POLL_MS);
 }
 
 /**

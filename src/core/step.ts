@@ -9,7 +9,7 @@ import {
   heldConditions,
   nextConditionEndMs,
 } from './conditions.ts';
-import type { Cause, Decision, EvictionOutcome, Inaction } from './decision.ts';
+import type { Cause, Decision, EvictionOutcome } from './decision.ts';
 import {
   earliest,
   type FirstObserved,
@@ -72,6 +72,18 @@ export interface InFlight {
   readonly hard: boolean;
 }
 
+/** Pressure under which no pod may be evicted, as it was first found. */
+export interface Impossibility {
+  /** Monotonic ms. */
+  readonly atMs: number;
+  readonly cause: Cause;
+  readonly pods: number;
+  /** How many of them are protected, or have no process. */
+  readonly protectedPods: number;
+  /** How many could not be evicted a while ago. */
+  readonly passedOverPods: number;
+}
+
 /** All that is remembered from one sample to the next. */
 export interface State {
   readonly observations: readonly SignalObservation[];
@@ -90,6 +102,8 @@ export interface State {
   readonly said: boolean;
   /** When (monotonic ms) ranking last found nobody who may be evicted, while that lasts. */
   readonly noCandidateAtMs: number | undefined;
+  /** That ranking found nobody who may be evicted, the first time since the pressure began. */
+  readonly impossible: Impossibility | undefined;
 }
 
 export const INITIAL_STATE: State = {
@@ -103,6 +117,7 @@ export const INITIAL_STATE: State = {
   metAtMs: Number.NEGATIVE_INFINITY,
   said: false,
   noCandidateAtMs: undefined,
+  impossible: undefined,
 };
 
 export interface StepResult {
@@ -191,6 +206,7 @@ function observe(policy: Policy, before: State, sample: Sample): State {
     return isMet(threshold, observation, wasDue.has(thresholdId(threshold)));
   });
   const readAndMet = met.filter((threshold) => isRead.has(threshold.signal));
+  const isSameBurst = before.met.length > 0 || sample.nowMs - before.metAtMs < BURST_GAP_MS;
   const firstObserved = firstObservedAt(met, before.firstObserved, sample.nowMs);
   return {
     ...before,
@@ -203,7 +219,8 @@ function observe(policy: Policy, before: State, sample: Sample): State {
     ),
     conditionsObserved: conditionsLastObserved(readAndMet, before.conditionsObserved, sample.nowMs),
     metAtMs: met.length > 0 ? sample.nowMs : before.metAtMs,
-    said: before.said && sample.nowMs - before.metAtMs < BURST_GAP_MS,
+    said: before.said && isSameBurst,
+    impossible: isSameBurst ? before.impossible : undefined,
   };
 }
 
@@ -223,12 +240,12 @@ function decide(policy: Policy, state: State, sample: Sample): Decision {
   if (sample.pods === undefined) {
     const isRanked =
       sample.nowMs - (state.noCandidateAtMs ?? Number.NEGATIVE_INFINITY) < RANK_AGAIN_MS;
-    return isRanked ? { kind: 'none', why: 'noCandidate' } : { kind: 'observePods', cause };
+    return isRanked ? { kind: 'none', why: 'noCandidate', cause } : { kind: 'observePods', cause };
   }
   const pod = rankPods(cause.threshold.signal, sample.pods).find(
     (candidate) => candidate.protectedBecause === undefined && !state.passedOver.has(candidate.id),
   );
-  if (pod === undefined) return { kind: 'none', why: 'noCandidate' };
+  if (pod === undefined) return { kind: 'none', why: 'noCandidate', cause };
   const hard = isHard(cause.threshold);
   const gracePeriodMs = 1000 * victimGraceSeconds(policy, hard, pod);
   return { kind: 'evict', pod, hard, gracePeriodMs, cause, message: evictionMessage(cause, pod) };
@@ -289,7 +306,14 @@ function remember(state: State, decision: Decision, sample: Sample): State {
     case 'observePods':
       return state;
     case 'none':
-      return { ...state, noCandidateAtMs: noCandidateAtMs(state, decision.why, sample) };
+      if (decision.why !== 'noCandidate') return { ...state, noCandidateAtMs: undefined };
+      if (sample.pods === undefined) return state;
+      return {
+        ...state,
+        noCandidateAtMs: sample.nowMs,
+        impossible:
+          state.impossible ?? impossibility(state, decision.cause, sample.pods, sample.nowMs),
+      };
     case 'evict':
       return {
         ...state,
@@ -304,9 +328,20 @@ function remember(state: State, decision: Decision, sample: Sample): State {
   }
 }
 
-function noCandidateAtMs(state: State, why: Inaction, sample: Sample): number | undefined {
-  if (why !== 'noCandidate') return undefined;
-  return sample.pods === undefined ? state.noCandidateAtMs : sample.nowMs;
+function impossibility(
+  state: State,
+  cause: Cause,
+  pods: readonly PodObservation[],
+  nowMs: number,
+): Impossibility {
+  const open = pods.filter(({ protectedBecause }) => protectedBecause === undefined);
+  return {
+    atMs: nowMs,
+    cause,
+    pods: pods.length,
+    protectedPods: pods.length - open.length,
+    passedOverPods: open.filter(({ id }) => state.passedOver.has(id)).length,
+  };
 }
 
 function nextInstant(policy: Policy, state: State, nowMs: number): number | undefined {

@@ -48,6 +48,17 @@ export type EvictProgress =
   /** What stands in the way of a process that is still there. */
   | { readonly kind: 'obstacle'; readonly detail: string };
 
+/** How many processes the kernel's OOM killer has ended in one cgroup of a pod. */
+export interface OomKillCount {
+  readonly podName: string;
+  /** The cgroup's directory, as text: the pod's or one below it. */
+  readonly cgroup: string;
+  /** Unique for the life of the cgroup. */
+  readonly cgroupId: string;
+  /** Since the cgroup was made. */
+  readonly kills: number;
+}
+
 /** What runs pods: lists them, reads them, ends them. */
 export interface Runtime {
   readonly capabilities: RuntimeCapabilities;
@@ -55,6 +66,11 @@ export interface Runtime {
   observePods(): readonly PodObservation[];
   /** Why the last listing may lack pods; undefined when it lacks none. */
   podsTrouble(): string | undefined;
+  /**
+   * The cgroups in which the kernel's OOM killer has ended somebody, one pod for each step, so that
+   * whoever reads may pause in between. Reads each pod only when its turn comes. Never throws.
+   */
+  oomKills(): Iterable<readonly OomKillCount[]>;
   /**
    * Ends a pod. Cold: subscribing signals the first process in the same turn; unsubscribing stops
    * what would still be done. Completes after `empty` or `refused`; errors when none of

@@ -18,10 +18,10 @@ import type { MemoryReading } from '../ports/readings.ts';
 
 /** What the source says: what the kernel told, or that a threshold is followed otherwise now. */
 export type MemcgNotice =
-  /** It is time to read. */
-  | { readonly kind: 'wakeup' }
+  /** It is time to read. `events` is how many of the kernel's came as one; 0 when armed anew. */
+  | { readonly kind: 'wakeup'; readonly events: number }
   /** Usage passed the level at which a hard threshold may soon be crossed. */
-  | { readonly kind: 'approach' }
+  | { readonly kind: 'approach'; readonly events: number }
   | { readonly kind: 'path'; readonly path: NotificationPath };
 
 export interface MemcgInputs {
@@ -138,15 +138,15 @@ class Ladder {
         degraded: errors[0],
       },
     });
-    this.#notices.next({ kind: 'wakeup' });
+    this.#notices.next({ kind: 'wakeup', events: 0 });
     for (const watch of this.#watches.splice(0, old)) watch.close();
   }
 
   async #register(event: MemcgEvent, kind: 'wakeup' | 'approach', errors: string[]): Promise<void> {
     let watch: MemcgWatch | undefined;
     try {
-      watch = this.#inputs.native.watchMemcg(this.#inputs.directory, event, () =>
-        this.#notices.next({ kind }),
+      watch = this.#inputs.native.watchMemcg(this.#inputs.directory, event, (count) =>
+        this.#notices.next({ kind, events: Number(count) }),
       );
       this.#watches.push(watch);
       await watch.armed;

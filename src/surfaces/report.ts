@@ -4,7 +4,8 @@ import type { EvictionOutcome } from '../core/decision.ts';
 import type { Turn } from '../core/pipeline.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 import type { NotificationPath } from '../ports/notification.ts';
-import { outcomeReason } from './status.ts';
+import type { OomNotice } from '../ports/oom-kills.ts';
+import { EVICTION_IMPOSSIBLE, OOM_KILLS, outcomeReason } from './status.ts';
 
 /** Logs what changed from one turn to the next. */
 export function reportTurn(
@@ -17,7 +18,8 @@ export function reportTurn(
   reportUnsatisfiable(logger, before, turn);
   reportThresholds(wavering, before, turn);
   reportConditions(logger, before, turn);
-  reportDecision(logger, wavering, before, turn, dryRun);
+  reportImpossible(logger, before, turn);
+  reportDecision(logger, turn, dryRun);
 }
 
 export interface ReportOptions {
@@ -124,24 +126,30 @@ function reportConditions(logger: Logger, before: Turn | undefined, turn: Turn):
     if (!is.includes(condition)) logger.info({ condition }, 'node condition cleared');
 }
 
-function reportDecision(
-  logger: Logger,
-  wavering: Wavering,
-  before: Turn | undefined,
-  turn: Turn,
-  dryRun: boolean,
-): void {
+function reportImpossible(logger: Logger, before: Turn | undefined, turn: Turn): void {
+  const { impossible } = turn.state;
+  if (impossible === undefined || impossible === before?.state.impossible) return;
+  const { threshold, observation, level } = impossible.cause;
+  logger.warn(
+    {
+      reason: EVICTION_IMPOSSIBLE,
+      signal: threshold.signal,
+      kind: threshold.kind,
+      thresholdLevel: level,
+      available: observation.available,
+      pods: impossible.pods,
+      protectedPods: impossible.protectedPods,
+      passedOverPods: impossible.passedOverPods,
+    },
+    'pressure, but no pod may be evicted',
+  );
+}
+
+function reportDecision(logger: Logger, turn: Turn, dryRun: boolean): void {
   const { decision } = turn;
   switch (decision.kind) {
     case 'observePods':
-      return;
     case 'none':
-      if (decision.why === 'noCandidate' && !isNoCandidate(before)) {
-        wavering.warn(
-          { pods: turn.sample.pods?.length ?? 0 },
-          'pressure, but no pod may be evicted',
-        );
-      }
       return;
     case 'evict':
       logger[dryRun ? 'info' : 'warn'](
@@ -168,10 +176,6 @@ function reportDecision(
         'hard threshold crossed: the grace of the running eviction is cut',
       );
   }
-}
-
-function isNoCandidate(turn: Turn | undefined): boolean {
-  return turn?.decision.kind === 'none' && turn.decision.why === 'noCandidate';
 }
 
 const OUTCOME_LINES = {
@@ -225,5 +229,22 @@ export function reportPath(
     );
   } else {
     logger.debug({ ...fields, arming: path.arming }, 'armed');
+  }
+}
+
+/** Logs what the kernel's OOM killer did. */
+export function reportOomKill(logger: Logger, notice: OomNotice): void {
+  switch (notice.kind) {
+    case 'lostRace': {
+      const { podName, cgroup, kills } = notice.race;
+      logger.warn({ pod: podName, cgroup, kills }, 'the kernel’s OOM killer was first');
+      return;
+    }
+    case 'elsewhere':
+      logger.info({ kills: notice.kills }, 'the kernel’s OOM killer struck outside of the pods');
+      return;
+    case 'degraded':
+      if (notice.reason === undefined) logger.info({ part: OOM_KILLS }, 'no longer degraded');
+      else logger.warn({ part: OOM_KILLS, reason: notice.reason }, 'degraded');
   }
 }

@@ -5,13 +5,24 @@ import type { PodObservation } from '../core/pod.ts';
 import type { MemorySource, Policy } from '../core/policy.ts';
 import { rankPods } from '../core/rank.ts';
 import { type NodeCondition, SIGNALS } from '../core/signal.ts';
+import type { Impossibility } from '../core/step.ts';
 import { resolveValue, type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 import type { NotificationPath } from '../ports/notification.ts';
+import type { LostRace } from '../ports/oom-kills.ts';
 import type { MemoryReading } from '../ports/readings.ts';
 import type { Killing } from '../ports/runtime.ts';
 
 /** How many evictions are remembered; the oldest are forgotten beyond it. */
 export const REMEMBERED_EVICTIONS = 100;
+
+/** How many lost races are remembered, and how many bursts in which nobody could be evicted. */
+export const REMEMBERED_EVENTS = 100;
+
+/** Why nothing is evicted under pressure; Kubernetes names its events in this way. */
+export const EVICTION_IMPOSSIBLE = 'EvictionImpossible';
+
+/** The part that is degraded where the OOM killer's doings are noticed late or not at all. */
+export const OOM_KILLS = 'OOM kills';
 
 /** The version of the document's shape: raised when a field changes its meaning or goes away. */
 export const STATUS_VERSION = 'evictd.dev/v1alpha1';
@@ -34,8 +45,14 @@ export interface Model {
   readonly pods: readonly PodObservation[];
   readonly paths: ReadonlyMap<string, NotificationPath>;
   readonly evictions: readonly EvictionRecord[];
+  /** One for each burst of pressure in which nobody could be evicted. */
+  readonly impossible: readonly Impossibility[];
+  readonly lostRaces: readonly LostRace[];
+  /** Processes of pods that the kernel's OOM killer ended since the start. */
+  readonly oomKills: number;
   /** By part: why it does not work as it should. */
   readonly degraded: ReadonlyMap<string, string>;
+  /** Events of the kernel, also where several came as one. */
   readonly wakeups: number;
   readonly turns: number;
   /** How often counters were refused since they could not be true. */
@@ -48,6 +65,9 @@ export const EMPTY_MODEL: Model = {
   pods: [],
   paths: new Map(),
   evictions: [],
+  impossible: [],
+  lostRaces: [],
+  oomKills: 0,
   degraded: new Map(),
   wakeups: 0,
   turns: 0,
@@ -59,7 +79,8 @@ export type ModelEvent =
   | { readonly kind: 'turn'; readonly turn: Turn; readonly readings: readonly MemoryReading[] }
   | { readonly kind: 'outcome'; readonly outcome: EvictionOutcome }
   | { readonly kind: 'path'; readonly path: NotificationPath }
-  | { readonly kind: 'wakeup' }
+  | { readonly kind: 'wakeup'; readonly events: number }
+  | { readonly kind: 'lostRace'; readonly race: LostRace }
   | { readonly kind: 'degraded'; readonly part: string; readonly reason: string | undefined };
 
 /** The model after an event; pure, for `scan`. */
@@ -78,7 +99,13 @@ export function updateModel(model: Model, event: ModelEvent): Model {
       );
     }
     case 'wakeup':
-      return { ...model, wakeups: model.wakeups + 1 };
+      return { ...model, wakeups: model.wakeups + event.events };
+    case 'lostRace':
+      return {
+        ...model,
+        lostRaces: [...model.lostRaces, event.race].slice(-REMEMBERED_EVENTS),
+        oomKills: model.oomKills + event.race.kills,
+      };
     case 'degraded':
       return withDegraded(model, event.part, event.reason);
   }
@@ -91,6 +118,7 @@ function afterTurn(model: Model, turn: Turn, readings: readonly MemoryReading[])
     turn,
     readings,
     evictions,
+    impossible: withImpossible(model, turn),
     pods: turn.sample.pods ?? model.pods,
     turns: model.turns + 1,
     refusedSamples:
@@ -112,6 +140,13 @@ function withDecision(evictions: readonly EvictionRecord[], turn: Turn): readonl
     outcome: undefined,
   };
   return [...evictions, record].slice(-REMEMBERED_EVICTIONS);
+}
+
+function withImpossible(model: Model, turn: Turn): readonly Impossibility[] {
+  const { impossible } = turn.state;
+  return impossible === undefined || impossible === model.turn?.state.impossible
+    ? model.impossible
+    : [...model.impossible, impossible].slice(-REMEMBERED_EVENTS);
 }
 
 /** What began as a soft eviction is a hard one from here on. */
@@ -203,10 +238,28 @@ export function statusDocument(model: Model, context: StatusContext) {
             hard: model.turn.state.inFlight.hard,
           },
     evictions: model.evictions.map((record) => evictionStatus(record, wall)),
+    impossible: model.impossible.map(({ atMs, cause, pods, protectedPods, passedOverPods }) => ({
+      reason: EVICTION_IMPOSSIBLE,
+      decidedAt: wall(atMs),
+      signal: cause.threshold.signal,
+      kind: cause.threshold.kind,
+      level: cause.level,
+      available: cause.observation.available,
+      pods,
+      protectedPods,
+      passedOverPods,
+    })),
+    lostRaces: model.lostRaces.map(({ podName, cgroup, kills, atMs }) => ({
+      pod: podName,
+      cgroup,
+      kills,
+      noticedAt: wall(atMs),
+    })),
     degraded: [...model.degraded].map(([part, reason]) => ({ part, reason })),
     counters: {
       samples: model.turns,
       kernelWakeups: model.wakeups,
+      lostRaces: model.oomKills,
       droppedLogLines: context.droppedLogLines,
       refusedSamples: model.refusedSamples,
     },

@@ -42,6 +42,7 @@ function play(
       capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
       observePods: () => [],
       podsTrouble: () => undefined,
+      oomKills: () => [],
       evict: (request) => {
         requests.push(request);
         return typeof progress === 'function' ? progress() : progress;

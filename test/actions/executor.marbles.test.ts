@@ -29,6 +29,7 @@ function play(helpers: Marbles, decisions$: Observable<Deed>, dyingMs = 10) {
       capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
       observePods: () => [],
       podsTrouble: () => undefined,
+      oomKills: () => [],
       evict: ({ podName, escalations$ }) => {
         log(`evict ${podName}`);
         const cut$ = escalations$.pipe(
@@ -152,6 +153,7 @@ describe('execute', () => {
           capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
           observePods: () => [],
           podsTrouble: () => undefined,
+          oomKills: () => [],
           evict: () => NEVER,
           close: () => undefined,
         },

@@ -106,6 +106,27 @@ describe('evictionPipeline', () => {
     });
   });
 
+  it('while nobody may be evicted polls no oftener than is of use, and so finds who may', () => {
+    marbles((helpers) => {
+      const { scheduler } = helpers;
+      let isGuarded = true;
+      const { turns$, reads, podReads } = play(helpers, {
+        wakeups$: of('start'),
+        available: () => 50 * MI,
+        pollAfterMs: 5,
+        readPods: () => [{ ...LEAK, ...(isGuarded ? { protectedBecause: 'configured' } : {}) }],
+      });
+      scheduler.schedule(() => {
+        isGuarded = false;
+      }, 1100);
+      const evictions$ = said(turns$).pipe(filter((text) => text.includes('evict ')));
+      helpers.expectObservable(evictions$, '^ 2004ms !').toBe('2000ms e', { e: 'due evict leak' });
+      helpers.flush();
+      expect(reads).toStrictEqual([0, 250, 500, 750, 1000, 1250, 1500, 1750, 2000]);
+      expect(podReads).toStrictEqual([0, 1000, 2000]);
+    });
+  });
+
   it('while nobody may be evicted ranks each second, and at once when the kernel wakes it', () => {
     marbles((helpers) => {
       const wakeups$ = helpers.hot(' w 1299ms w');

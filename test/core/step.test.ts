@@ -494,6 +494,59 @@ describe('candidates', () => {
     ]);
   });
 
+  it.each<[string, number, number]>([
+    ['the same burst', 1499, 0],
+    ['a new one', 1500, 1500],
+  ])('their lack is found once in each burst of pressure: %s', (_, nowMs, foundAtMs) => {
+    const guarded = [{ ...LEAK, protectedBecause: 'configured' }, WEB];
+    const failed = outcome('web', { kind: 'failed', error: 'EPERM' });
+    const refused = [{ ...LEAK, protectedBecause: 'configured' }];
+    const results = story(
+      policy(),
+      sample(-5, 50 * MI, { pods: guarded }),
+      sample(0, 40 * MI, { pods: guarded, outcome: failed }),
+      sample(100, 40 * MI),
+      sample(500, 40 * MI, { pods: refused }),
+      sample(501, 200 * MI),
+      sample(nowMs, 50 * MI, { pods: refused }),
+    );
+    expect(results.map(({ state }) => state.impossible?.atMs)).toStrictEqual([
+      undefined,
+      0,
+      0,
+      0,
+      0,
+      foundAtMs,
+    ]);
+    expect(results[1]?.state.impossible).toMatchObject({
+      atMs: 0,
+      cause: { level: 100 * MI, observation: { available: 40 * MI } },
+      pods: 2,
+      protectedPods: 1,
+      passedOverPods: 1,
+    });
+  });
+
+  it('that come are evicted in the turn that lists them', () => {
+    const guarded = { ...LEAK, protectedBecause: 'holds no process' };
+    const pods = [guarded];
+    const results = story(
+      policy(),
+      sample(0, 50 * MI, { pods }),
+      sample(50, 50 * MI, { pods: [LEAK] }),
+      sample(60, 50 * MI, { outcome: outcome('leak') }),
+      sample(61, 50 * MI, { pods }),
+    );
+    expect(said(results)).toStrictEqual([
+      'none noCandidate',
+      'evict leak',
+      'observePods',
+      'none noCandidate',
+    ]);
+    // Still the same burst.
+    expect(results[3]?.state.impossible).toBe(results[0]?.state.impossible);
+  });
+
   it('do not depend on the order in which pods are listed', () => {
     const some = ['a', 'b', 'c', 'd', 'e', 'f'];
     const listed = fc.array(

@@ -228,7 +228,7 @@ describeWith({ root: true, cgroupV1: true }, 'a hard threshold', () => {
     expect(await death(other)).toMatchObject({ signal: 'SIGKILL' });
     await daemon.line('pressure, but no pod may be evicted');
 
-    // The threshold stays met: polled at the floor of 50 ms, without a second word.
+    // The threshold stays met: polled each 250 ms, without a second word.
     const before = await daemon.status();
     const cpuBefore = cpuMs(daemon.pid);
     const { uptimeMs } = before.evictd;
@@ -236,8 +236,8 @@ describeWith({ root: true, cgroupV1: true }, 'a hard threshold', () => {
       return evictd.uptimeMs >= uptimeMs + 1000;
     });
     const samples = after.counters.samples - before.counters.samples;
-    expect(samples).toBeGreaterThanOrEqual(5);
-    expect(samples).toBeLessThanOrEqual(45);
+    expect(samples).toBeGreaterThanOrEqual(3);
+    expect(samples).toBeLessThanOrEqual(20);
     expect(cpuMs(daemon.pid) - cpuBefore).toBeLessThan(500);
 
     expect(after.pods.find(({ name }) => name === 'safe')?.protected).toBe('configured');

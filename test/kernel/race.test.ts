@@ -71,7 +71,14 @@ describeWith(REQUIREMENTS, 'the leak race is won', () => {
   });
 
   it('against two leaks at once', async () => {
-    await alone({ runs: count(2, 20), leakers: 2, headroom: '128Mi' });
+    const { atLimit } = await alone({ runs: count(2, 20), leakers: 2, headroom: '128Mi' });
+    expect(atLimit).toBe(0);
+  });
+
+  it('against ten leaks at 50 MB/s each', async () => {
+    const options = { runs: count(1, 20), leakers: 10, rate: 50, headroom: '64Mi' };
+    const { atLimit } = await alone(options);
+    expect(atLimit).toBe(0);
   });
 
   it('by polling alone, at 200 MB/s', async () => {

@@ -4,7 +4,13 @@ import type { Turn } from '../../src/core/pipeline.ts';
 import type { Policy } from '../../src/core/policy.ts';
 import { INITIAL_STATE, type Sample, step } from '../../src/core/step.ts';
 import type { NotificationPath } from '../../src/ports/notification.ts';
-import { limitedLogger, reportOutcome, reportPath, reportTurn } from '../../src/surfaces/report.ts';
+import {
+  limitedLogger,
+  reportOomKill,
+  reportOutcome,
+  reportPath,
+  reportTurn,
+} from '../../src/surfaces/report.ts';
 import {
   MI,
   outcome,
@@ -129,19 +135,6 @@ describe('reportTurn', () => {
       wakeup: 'wakeup',
       reason: expect.stringContaining('The node was low on resource: memory.'),
     });
-  });
-
-  it('says once that nobody may be evicted, and again after the pressure was gone', () => {
-    const none = { pods: [pod('web', { protectedBecause: 'reason' })] };
-    const lines = linesOf(
-      policy({ pressureTransitionPeriodMs: 9_999_999 }),
-      sample(0, 50 * MI, none),
-      sample(1, 50 * MI, none),
-      sample(2, 500 * MI, none),
-      sample(3, 50 * MI, none),
-    );
-    const said = texts(lines).map((some) => some.filter((text) => text.includes('no pod')).length);
-    expect(said).toStrictEqual([1, 0, 0, 1]);
   });
 
   it('says that a grace is cut', () => {
@@ -270,5 +263,63 @@ describe('reportPath', () => {
     const { logger, texts: said } = fakeLogger();
     reportPath(logger, before, now);
     expect(said()).toStrictEqual(expected);
+  });
+});
+
+describe('reportTurn, where no pod may be evicted', () => {
+  const guarded = { pods: [pod('web', { protectedBecause: 'configured' }), pod('leak')] };
+  const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });
+  const impossible = (lines: readonly (readonly Line[])[]) =>
+    lines.map((some) => some.filter(([, , { reason }]) => reason === 'EvictionImpossible'));
+
+  it('says it once in each burst, with numbers', () => {
+    const said = impossible(
+      linesOf(
+        BY,
+        sample(0, 50 * MI, guarded),
+        sample(5, 50 * MI, { ...guarded, outcome: failed }),
+        sample(1005, 50 * MI, guarded),
+        sample(1100, 500 * MI),
+        sample(1200, 50 * MI, guarded),
+        sample(1300, 500 * MI),
+        sample(2200, 50 * MI, guarded),
+      ),
+    );
+    expect(said.map((some) => some.length)).toStrictEqual([0, 1, 0, 0, 0, 0, 1]);
+    expect(said[1]?.[0]).toStrictEqual([
+      'warn',
+      'pressure, but no pod may be evicted',
+      {
+        reason: 'EvictionImpossible',
+        signal: 'memory.available',
+        kind: 'hard',
+        thresholdLevel: 100 * MI,
+        available: 50 * MI,
+        pods: 2,
+        protectedPods: 1,
+        passedOverPods: 1,
+      },
+    ]);
+  });
+});
+
+describe('reportOomKill', () => {
+  it('names the pod and its cgroup where the kernel was first', () => {
+    const { logger, lines } = fakeLogger();
+    const race = { podName: 'db', cgroup: '/node/db/main', kills: 2, atMs: 0 };
+    reportOomKill(logger, { kind: 'lostRace', race });
+    reportOomKill(logger, { kind: 'elsewhere', kills: 1 });
+    reportOomKill(logger, { kind: 'degraded', reason: 'EACCES' });
+    reportOomKill(logger, { kind: 'degraded', reason: undefined });
+    expect(lines).toStrictEqual([
+      [
+        'warn',
+        'the kernel’s OOM killer was first',
+        { pod: 'db', cgroup: '/node/db/main', kills: 2 },
+      ],
+      ['info', 'the kernel’s OOM killer struck outside of the pods', { kills: 1 }],
+      ['warn', 'degraded', { part: 'OOM kills', reason: 'EACCES' }],
+      ['info', 'no longer degraded', { part: 'OOM kills' }],
+    ]);
   });
 });

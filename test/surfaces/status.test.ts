@@ -6,6 +6,7 @@ import {
   type Model,
   type ModelEvent,
   outcomeReason,
+  REMEMBERED_EVENTS,
   REMEMBERED_EVICTIONS,
   STATUS_VERSION,
   type StatusContext,
@@ -92,9 +93,11 @@ const EVICTED = outcome(
     },
   },
 );
+const IMPOSSIBLE = turnOf(sample(9000, 50 * MI, { pods: [{ ...WEB, protectedBecause: 'x' }] }));
 const FULL = modelOf(
+  seen(IMPOSSIBLE),
   seen(EVICTING),
-  { kind: 'wakeup' },
+  { kind: 'wakeup', events: 1 },
   { kind: 'outcome', outcome: EVICTED },
   {
     kind: 'path',
@@ -105,6 +108,7 @@ const FULL = modelOf(
     },
   },
   { kind: 'degraded', part: 'reap', reason: 'ENOSYS' },
+  { kind: 'lostRace', race: { podName: 'db', cgroup: '/node/db/main', kills: 2, atMs: 10_900 } },
 );
 
 describe('statusDocument', () => {
@@ -192,10 +196,25 @@ describe('statusDocument', () => {
           },
         },
       ],
+      impossible: [
+        {
+          reason: 'string',
+          decidedAt: 'string',
+          signal: 'string',
+          kind: 'string',
+          level: 'number',
+          available: 'number',
+          pods: 'number',
+          protectedPods: 'number',
+          passedOverPods: 'number',
+        },
+      ],
+      lostRaces: [{ pod: 'string', cgroup: 'string', kills: 'number', noticedAt: 'string' }],
       degraded: [{ part: 'string', reason: 'string' }],
       counters: {
         samples: 'number',
         kernelWakeups: 'number',
+        lostRaces: 'number',
         droppedLogLines: 'number',
         refusedSamples: 'number',
       },
@@ -229,8 +248,9 @@ describe('statusDocument', () => {
       timing: { firstSignalMs: 0.123, killedMs: 0.5, emptyMs: 20, endedMs: 40.75 },
     });
     expect(document.counters).toStrictEqual({
-      samples: 1,
+      samples: 2,
       kernelWakeups: 1,
+      lostRaces: 2,
       droppedLogLines: 0,
       refusedSamples: 0,
     });
@@ -255,6 +275,42 @@ describe('statusDocument', () => {
       { rank: 1, name: 'leak', workingSetBytes: 700 * MI, requestBytes: 0, ageMs: 500 },
       { rank: 2, name: 'web', workingSetBytes: null, gracePeriodSeconds: 5, ageMs: 11_000 },
     ]);
+  });
+
+  it('has one entry for each burst in which nobody could be evicted', () => {
+    const guarded = [{ ...WEB, protectedBecause: 'configured' }];
+    const first = turnOf(sample(0, 50 * MI, { pods: [...guarded, LEAK] }));
+    const failed = { ...outcome('leak', { kind: 'failed', error: 'EPERM' }) };
+    const second = turnOf(sample(5, 40 * MI, { pods: [...guarded, LEAK], outcome: failed }), first);
+    const third = turnOf(sample(1005, 30 * MI, { pods: guarded }), second);
+    const calm = turnOf(sample(1100, 500 * MI), third);
+    const again = turnOf(sample(9000, 50 * MI, { pods: [] }), calm);
+    const turns = [first, second, third, calm, again];
+    const { impossible } = statusDocument(modelOf(...turns.map(seen)), context());
+    expect(impossible).toStrictEqual([
+      {
+        reason: 'EvictionImpossible',
+        decidedAt: '2026-01-01T12:00:00.005Z',
+        signal: 'memory.available',
+        kind: 'hard',
+        level: 100 * MI,
+        available: 40 * MI,
+        pods: 2,
+        protectedPods: 1,
+        passedOverPods: 1,
+      },
+      expect.objectContaining({ decidedAt: '2026-01-01T12:00:09.000Z', pods: 0, protectedPods: 0 }),
+    ]);
+  });
+
+  it('remembers a limited number of lost races, and counts all', () => {
+    const races = Array.from({ length: REMEMBERED_EVENTS + 1 }, (_, n): ModelEvent => {
+      return { kind: 'lostRace', race: { podName: `pod-${n}`, cgroup: '/', kills: 2, atMs: n } };
+    });
+    const { lostRaces, counters } = statusDocument(modelOf(...races), context());
+    expect(lostRaces).toHaveLength(REMEMBERED_EVENTS);
+    expect(lostRaces[0]).toMatchObject({ pod: 'pod-1' });
+    expect(counters.lostRaces).toBe(2 * races.length);
   });
 
   it('marks a pod that is passed over', () => {

@@ -16,6 +16,7 @@ import { evictPod } from './evict.ts';
 import { type HandleCache, handleCache } from './handle-cache.ts';
 import { killingOf } from './killing.ts';
 import { observePods, type PodFields } from './observe.ts';
+import { oomKillsOf } from './oom-kills.ts';
 import { processByPid } from './pid-kill.ts';
 import type { PodHandle } from './pod-handle.ts';
 import type { Means } from './victim.ts';
@@ -96,6 +97,7 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
       });
     },
     podsTrouble: () => trouble,
+    oomKills: () => oomKillsOf(places),
     evict: (request) =>
       defer(() => {
         if (capabilities.evict !== null) {
