@@ -116,6 +116,21 @@ export function formatStatus(status: StatusDocument): string {
     ),
     section('EVICTIONS', ['at', 'pod', 'outcome', 'KILL', 'empty', 'reason'], evictionRows(status)),
     section(
+      'NOBODY TO EVICT',
+      ['at', 'signal', 'available', 'pods', 'protected', 'passed over'],
+      status.impossible.map((row) => [
+        row.decidedAt,
+        row.signal,
+        bytes(row.available),
+        ...[row.pods, row.protectedPods, row.passedOverPods].map(String),
+      ]),
+    ),
+    section(
+      'LOST RACES',
+      ['at', 'pod', 'kills', 'cgroup'],
+      status.lostRaces.map((row) => [row.noticedAt, row.pod, String(row.kills), row.cgroup]),
+    ),
+    section(
       'DEGRADED',
       ['part', 'reason'],
       status.degraded.map(({ part, reason }) => [part, reason]),

@@ -3,7 +3,7 @@ import { count, report } from '../support/counts.ts';
 import { describeWith } from '../support/skip.ts';
 import { within } from '../support/wait.ts';
 import { cpuMs } from './support/cpu.ts';
-import { startDaemon } from './support/daemon.ts';
+import { runEvictd, startDaemon } from './support/daemon.ts';
 import { fill, MI, makeNode, type TestPod } from './support/node.ts';
 
 const SPAN_MS = count(3000, 10_000);
@@ -51,6 +51,8 @@ describeWith({ root: true, cgroupV1: true }, 'an eviction that is impossible', (
     const { impossible } = await daemon.status();
     expect(impossible).toMatchObject([{ reason: 'EvictionImpossible', pods: 2, protectedPods: 2 }]);
     expect(impossible[0]?.available).toBeLessThan(64 * MI);
+    const { stdout } = await runEvictd(['status', '--socket', daemon.socketPath]);
+    expect(stdout).toMatch(/NOBODY TO EVICT\n.*\n\S+ +memory\.available +\S+ +2 +2 +0\n/);
 
     report(
       `a pod that is new is evicted after ${(await expectAct(node.pod('new'))).toFixed(0)} ms`,

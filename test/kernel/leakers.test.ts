@@ -63,7 +63,8 @@ async function leak(): Promise<void> {
   const ends = evictions.map(({ timing }) => timing.endedMs ?? Infinity);
   report(
     `${evictions.length} evicted, peak ${((LIMIT - peak) / MI).toFixed(1)} MiB below the limit, ` +
-      `first signal after at most ${Math.max(...firsts).toFixed(2)} ms, ended after at most ${Math.max(...ends).toFixed(0)} ms`,
+      `first signal after at most ${Math.max(...firsts).toFixed(2)} ms, ` +
+      `ended after at most ${Math.max(...ends).toFixed(0)} ms`,
   );
   web.expectAlive();
   await daemon.stop();

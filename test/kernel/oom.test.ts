@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { count, report } from '../support/counts.ts';
 import { describeWith } from '../support/skip.ts';
-import { startDaemon } from './support/daemon.ts';
+import { runEvictd, startDaemon } from './support/daemon.ts';
 import { death, MI, makeNode, oomKills } from './support/node.ts';
 
 const FIRST = 'the kernel’s OOM killer was first';
@@ -43,6 +43,8 @@ describeWith({ root: true, cgroupV1: true }, 'kills of the kernel’s OOM killer
       cgroup: inner.path,
       kills: 1,
     });
+    const { stdout } = await runEvictd(['status', '--socket', daemon.socketPath]);
+    expect(stdout).toMatch(/LOST RACES\nat +pod +kills +cgroup\n\S+ +db +1 +\S+\/db\/main\n/);
     const { evictions, degraded } = await daemon.status();
     expect(evictions).toEqual([]);
     expect(degraded).toEqual([]);

@@ -51,10 +51,9 @@ describeWith({ root: true, cgroupV1: true, programs: ['cc'] }, 'a storm of cross
     const after = await daemon.status();
     await daemon.stop();
     const { p50Ms, p99Ms, maxMs, count: turns } = meter.read();
+    const samples = after.counters.samples - before.counters.samples;
     const events = after.counters.kernelWakeups - before.counters.kernelWakeups;
-    report(
-      `${swings} swings, ${events} events, ${after.counters.samples - before.counters.samples} samples in ${STORM_MS / 1000} s`,
-    );
+    report(`${swings} swings, ${events} events, ${samples} samples in ${STORM_MS / 1000} s`);
     report(
       `event-loop lag p50 ${p50Ms.toFixed(1)}, p99 ${p99Ms.toFixed(1)}, max ${maxMs.toFixed(1)} ms of ${turns}`,
     );
