@@ -23,6 +23,7 @@ import {
   scan,
   share,
   shareReplay,
+  skip,
   startWith,
   switchMap,
   take,
@@ -42,6 +43,7 @@ import { nextPollMs } from './core/polling.ts';
 import type { Signal } from './core/signal.ts';
 import type { Sample } from './core/step.ts';
 import { thresholdLevel } from './core/threshold.ts';
+import { descendants } from './kernel/ancestry.ts';
 import type { NodeCgroup } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
@@ -113,7 +115,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   );
   const paths$ = notices$.pipe(mergeMap((notice) => (notice.kind === 'path' ? [notice.path] : [])));
   const events$ = merge(
-    turns$.pipe(mergeMap((turn) => turnEvents(turn, view))),
+    turns$.pipe(mergeMap((turn) => turnEvents(turn, view, runtime))),
     notices$.pipe(
       map((notice): ModelEvent => (notice.kind === 'path' ? notice : { kind: 'wakeup' })),
     ),
@@ -159,6 +161,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       );
       running.add(reportPaths(logger, paths$));
       running.add(reportReadings(logger, turns$, view));
+      running.add(reportPods(logger, turns$, runtime));
       running.add(turns$.connect());
       // After the turn that the same event brings, should the threshold be crossed already.
       running.add(approaches(notices$, turns$, scheduler).subscribe(() => rehearsal.run(1)));
@@ -242,6 +245,7 @@ function runtimeOf(inputs: DaemonInputs): Runtime {
     allowPidKill: settings.allowPidKill,
     scheduler,
     pid: process.pid,
+    helpers: descendants,
   });
 }
 
@@ -296,7 +300,10 @@ function pollAfterMs(
   );
 }
 
-function turnEvents(turn: Turn, view: NodeView): readonly ModelEvent[] {
+/** What is degraded where pods are missing from the listing. */
+const PODS = 'pods';
+
+function turnEvents(turn: Turn, view: NodeView, runtime: Runtime): readonly ModelEvent[] {
   const seen: ModelEvent = { kind: 'turn', turn, readings: view.readings() };
   const { outcome } = turn.sample;
   return [
@@ -310,6 +317,7 @@ function turnEvents(turn: Turn, view: NodeView): readonly ModelEvent[] {
         reason: troubleOf(view, signal),
       }),
     ),
+    { kind: 'degraded', part: PODS, reason: runtime.podsTrouble() },
   ];
 }
 
@@ -349,12 +357,27 @@ function reportReadings(logger: Logger, turns$: Observable<Turn>, view: NodeView
       )
       .subscribe(({ trouble, isFirst }) => {
         if (trouble !== undefined) logger.warn({ part: signal, reason: trouble }, 'degraded');
-        else if (!isFirst) logger.warn({ part: signal }, 'the node’s cgroup is read again');
+        else if (!isFirst) logger.warn({ part: signal }, 'read again as it should be');
       }),
   );
   return new Subscription(() => {
     for (const report of reports) report.unsubscribe();
   });
+}
+
+/** Says when pods are missing from the listing, and when none is any more. */
+function reportPods(logger: Logger, turns$: Observable<Turn>, runtime: Runtime): Subscription {
+  return turns$
+    .pipe(
+      map(() => runtime.podsTrouble()),
+      startWith(undefined),
+      distinctUntilChanged(),
+      skip(1),
+    )
+    .subscribe((reason) => {
+      if (reason === undefined) logger.warn({ part: PODS }, 'all pods are listed again');
+      else logger.warn({ part: PODS, reason }, 'degraded');
+    });
 }
 
 function reportPaths(logger: Logger, paths$: Observable<NotificationPath>): Subscription {

@@ -1,12 +1,17 @@
+import type { SchedulerLike } from 'rxjs';
 import { type FlagValues, settingsFromFlags } from '../config/flags.ts';
-import type { CheckedSettings } from '../config/settings.ts';
+import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { formatPercentage, formatQuantity } from '../core/quantity.ts';
-import type { Threshold, ThresholdValue } from '../core/threshold.ts';
+import { type Threshold, type ThresholdValue, thresholdLevel } from '../core/threshold.ts';
 import { findUnified } from '../kernel/hierarchy.ts';
+import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
 import { loadNative } from '../native/index.ts';
+import type { MemoryReading } from '../ports/readings.ts';
 import type { Killing } from '../ports/runtime.ts';
 import { killingOf } from '../runtimes/cgroup/killing.ts';
+import { liveScheduler } from '../sources/live-scheduler.ts';
+import { isFailure, memoryReader } from '../sources/memory.ts';
 
 const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'] as const;
 
@@ -18,13 +23,13 @@ const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'
  */
 export async function checkConfigCommand(values: FlagValues): Promise<number> {
   const checked = settingsFromFlags(values);
-  const { allowPidKill } = checked.settings;
+  const warnings = [...checked.warnings, ...hostWarnings(checked.settings, liveScheduler)];
   const killing = killingOf({
     native: loadNative().addon,
-    allowPidKill,
+    allowPidKill: checked.settings.allowPidKill,
     unified: findUnified(),
   });
-  process.stdout.write(`${renderCheck(checked)}${renderKilling(killing)}`);
+  process.stdout.write(renderCheck({ ...checked, warnings }) + renderKilling(killing));
   return 0;
 }
 
@@ -39,6 +44,56 @@ const WORDS: Readonly<Record<Killing['by'], string>> = {
   pid: 'by pid',
   nothing: 'not at all',
 };
+
+/**
+ * What the host's figures make of the settings. The kubelet's figure leaves out of what is used
+ * what the root's counter does: a threshold that is smaller than that is crossed too late to see.
+ * Where the host cannot be read nothing is said: `run` would say it.
+ */
+export function hostWarnings(
+  { policy, compatibility, nodeCgroup, memorySource }: Settings,
+  scheduler: SchedulerLike,
+  resolve: typeof resolveNodeCgroup = resolveNodeCgroup,
+): readonly string[] {
+  if (compatibility !== 'kubelet') return [];
+  let node: NodeCgroup;
+  try {
+    node = resolve(nodeCgroup);
+  } catch {
+    return [];
+  }
+  if (!node.isRoot) return [];
+  const reader = memoryReader({
+    signal: 'memory.available',
+    directory: node.directory,
+    isRoot: true,
+    compatibility: 'evictd',
+    memorySource,
+    nowMs: () => scheduler.now(),
+  });
+  const reading = reader.read();
+  reader.close();
+  if (isFailure(reading)) return [];
+  return remainderWarnings(policy.thresholds, reading);
+}
+
+/** One warning for each threshold that is smaller than what the counter leaves out. */
+export function remainderWarnings(
+  thresholds: readonly Threshold[],
+  { capacityBytes, uncountedBytes }: MemoryReading,
+): readonly string[] {
+  return thresholds
+    .filter(
+      (threshold) =>
+        threshold.signal === 'memory.available' &&
+        thresholdLevel(threshold, capacityBytes, false) < uncountedBytes,
+    )
+    .map(
+      ({ kind, signal, value }) =>
+        `--eviction-${kind}: ${signal}<${value.text} is less than the ${uncountedBytes} bytes that the ` +
+        "kubelet's figure leaves out on this host: memory runs out before it is met",
+    );
+}
 
 /** The report: a table with one row for each threshold, then one line for each note and warning. */
 export function renderCheck({ settings, warnings, notes }: CheckedSettings): string {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { isatty } from 'node:tty';
 import { firstValueFrom, fromEvent, map, race } from 'rxjs';
@@ -38,6 +39,10 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
     log.logger.warn(
       'nothing is evictable: on the host a pod is what --pod names or what lies below a --pod-parent',
     );
+  }
+
+  for (const parent of parents.filter((directory) => !existsSync(directory))) {
+    log.logger.warn({ parent }, 'a pod parent is not there yet');
   }
 
   const { addon, ...failure } = loadNative();

@@ -77,6 +77,16 @@ function parseStatus(text: string, socketPath: string): StatusDocument {
   });
 }
 
+/** What both memory sources make of the node; the one that counts first. */
+function memoryLine({ memorySource, figures, availableBytes }: StatusDocument['node']): string[] {
+  if (availableBytes === null) return [];
+  const other = memorySource === 'workingset' ? 'memavailable' : 'workingset';
+  const shown = `${bytes(availableBytes[memorySource])} by ${memorySource}`;
+  return [
+    `memory available ${shown} (${bytes(availableBytes[other])} by ${other}), from ${figures}`,
+  ];
+}
+
 /** The document for a person: sections, aligned columns, nothing that drives a terminal. */
 export function formatStatus(status: StatusDocument): string {
   const { evictd, node } = status;
@@ -87,7 +97,7 @@ export function formatStatus(status: StatusDocument): string {
     ...(evictd.dryRun ? ['dry run'] : []),
   ].join(', ');
   const sections = [
-    `${daemon}\nnode ${escapeControl(node.cgroup)}`,
+    [daemon, `node ${escapeControl(node.cgroup)}`, ...memoryLine(node)].join('\n'),
     section('SIGNALS', ['signal', 'available', 'capacity', 'read'], signalRows(status)),
     section(
       'THRESHOLDS',

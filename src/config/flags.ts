@@ -1,5 +1,5 @@
 import { EvictdError } from '../core/errors.ts';
-import { COMPATIBILITIES, MEMORY_SOURCES } from '../core/policy.ts';
+import type { Policy } from '../core/policy.ts';
 import { relativePathFault } from './cgroup-path.ts';
 import { parseChoice } from './choice.ts';
 import { type DefaultedOption, OPTIONS, type OptionName, type SwitchName } from './options.ts';
@@ -8,7 +8,9 @@ import { parsePods } from './pod-flag.ts';
 import { durationWithin, INT32, integerWithin, SECONDS } from './ranges.ts';
 import {
   type CheckedSettings,
+  COMPATIBILITIES,
   LOG_LEVELS,
+  MEMORY_SOURCES,
   SCHEDULINGS,
   type Settings,
   sharedParent,
@@ -78,7 +80,15 @@ export function settingsFromFlags(values: FlagValues): CheckedSettings {
     logLevel: last('--log-level', (text) => parseChoice(text, LOG_LEVELS)),
     scheduling: last('--scheduling', (text) => parseChoice(text, SCHEDULINGS)),
   };
-  return { settings, warnings, notes };
+  return { settings, warnings, notes: [...notes, ...graceNotes(policy)] };
+}
+
+/** The kubelet's default leaves the victim of a soft threshold no time. */
+function graceNotes({ thresholds, maxPodGracePeriodSeconds }: Policy): readonly string[] {
+  const isSoft = thresholds.some(({ gracePeriodMs }) => gracePeriodMs > 0);
+  return isSoft && maxPodGracePeriodSeconds === 0
+    ? ['--eviction-max-pod-grace-period is 0: victims of soft thresholds get KILL at once, no TERM']
+    : [];
 }
 
 /**

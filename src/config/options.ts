@@ -1,5 +1,4 @@
-import { COMPATIBILITIES, MEMORY_SOURCES } from '../core/policy.ts';
-import { LOG_LEVELS, SCHEDULINGS } from './settings.ts';
+import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, SCHEDULINGS } from './settings.ts';
 
 /** evictd's commands, in the order of its help. */
 export const COMMANDS = {
@@ -7,7 +6,7 @@ export const COMMANDS = {
   'check-config': 'check the flags of run and print what they amount to',
   demo: 'show an eviction of real processes on this machine',
   status: 'ask the running daemon what it knows',
-  version: 'print the version',
+  version: 'print the version, as --version does',
 } as const;
 
 export type CommandName = keyof typeof COMMANDS;

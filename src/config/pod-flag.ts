@@ -23,9 +23,9 @@ const FIELD_NAMES = [...Object.keys(FIELDS), 'protected'];
 
 /**
  * Reads the `--pod` flags, `NAME=priority:N,request:Q,grace:D,protected`, by pod name, which is a
- * path relative to the node's cgroup. Each field may be left out. The name ends at the last `=`, since no field has one: so a name may hold `=`,
- * and `,` as well. The grace is a Go duration of whole seconds, or a bare number of seconds as in
- * a pod's terminationGracePeriodSeconds.
+ * path relative to the node's cgroup. Each field may be left out. The name ends at the last `=`,
+ * since no field has one: so a name may hold `=`, and `,` as well. The grace is a Go duration of
+ * whole seconds, or a bare number of seconds as in a pod's terminationGracePeriodSeconds.
  *
  * @throws EvictdError EVICTD_POD for the name, an unknown or doubled field, or a pod given twice;
  * EVICTD_INTEGER, EVICTD_QUANTITY, EVICTD_DURATION for a field's value
@@ -110,7 +110,7 @@ function parseRequest(text: string): bigint {
 }
 
 function parseGraceSeconds(text: string): number {
-  if (/^[0-9]+$/.test(text)) return parseSeconds(text);
+  if (/^-?[0-9]+$/.test(text)) return parseSeconds(text);
   const seconds = parseDuration(text) / 1000;
   if (Number.isInteger(seconds) && seconds >= 0 && seconds <= SECONDS.max) return seconds;
   const message = `not a whole number of seconds from 0 to ${SECONDS.max}`;

@@ -10,6 +10,13 @@ export interface PodSettings {
   readonly protected: boolean;
 }
 
+export const COMPATIBILITIES = ['kubelet', 'evictd'] as const satisfies readonly Compatibility[];
+
+export const MEMORY_SOURCES = [
+  'workingset',
+  'memavailable',
+] as const satisfies readonly MemorySource[];
+
 /** pino's levels, the most talkative first. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

@@ -45,6 +45,9 @@ function parsePair(source: string, part: string, operator: Operator): [Signal, P
     });
   }
   const [key, value] = [before.trim(), after.trim()];
+  if (key === '') {
+    throw new EvictdError('EVICTD_THRESHOLD', 'names no signal', { source, value: part });
+  }
   const place = { source, key, value };
   return [checkSignal(key, place), { text: value, place }];
 }

@@ -159,6 +159,9 @@ function warningsOf(texts: ThresholdTexts, thresholds: readonly Threshold[]): re
       'not used: the signal has no threshold',
       (signal) => !has(signal, () => true),
     ),
+    ...warnWhere(texts.soft, 'never acts before the hard threshold, which is no lower', (signal) =>
+      isSoftBelowHard(thresholds, signal),
+    ),
     ...(texts.podsHaveParent
       ? []
       : [texts.hard, texts.soft].flatMap((some) =>
@@ -170,6 +173,16 @@ function warningsOf(texts: ThresholdTexts, thresholds: readonly Threshold[]): re
         )),
     ...(thresholds.length === 0 ? ['no eviction threshold is left: nothing will be evicted'] : []),
   ];
+}
+
+/** Only values of one kind compare without a capacity. */
+function isSoftBelowHard(thresholds: readonly Threshold[], signal: Signal): boolean {
+  const levelOf = (kind: Threshold['kind']) =>
+    thresholds.find((threshold) => threshold.signal === signal && threshold.kind === kind)?.value;
+  const [hard, soft] = [levelOf('hard'), levelOf('soft')];
+  if (hard?.kind === 'quantity') return soft?.kind === 'quantity' && soft.nano <= hard.nano;
+  if (hard?.kind !== 'percentage') return false;
+  return soft?.kind === 'percentage' && soft.nanoPercent <= hard.nanoPercent;
 }
 
 function warnWhere(

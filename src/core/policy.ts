@@ -1,12 +1,10 @@
 import type { Threshold } from './threshold.ts';
 
 /** Whose figures and rules count where the kubelet's and evictd's differ. */
-export const COMPATIBILITIES = ['kubelet', 'evictd'] as const;
-export type Compatibility = (typeof COMPATIBILITIES)[number];
+export type Compatibility = 'kubelet' | 'evictd';
 
 /** What `memory.available` is made of: capacity less working set, or what the kernel could free. */
-export const MEMORY_SOURCES = ['workingset', 'memavailable'] as const;
-export type MemorySource = (typeof MEMORY_SOURCES)[number];
+export type MemorySource = 'workingset' | 'memavailable';
 
 /** What `step` decides by: checked when it was made, so nothing here is refused later. */
 export interface Policy {

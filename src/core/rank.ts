@@ -56,7 +56,8 @@ export function orderedBy(...comparators: readonly PodComparator[]): PodComparat
   };
 }
 
-const BY_MEMORY = orderedBy(byExceedingRequest, byPriority, byUsageOverRequest, byName);
+/** How pods are ranked for memory, of the node or of its pods. */
+export const BY_MEMORY = orderedBy(byExceedingRequest, byPriority, byUsageOverRequest, byName);
 
 /** How pods are ranked for each signal. */
 const RANKING: Record<Signal, PodComparator> = {

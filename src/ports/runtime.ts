@@ -53,6 +53,8 @@ export interface Runtime {
   readonly capabilities: RuntimeCapabilities;
   /** All pods with fresh usage. Synchronous: it stands between an event and its kill. Never throws. */
   observePods(): readonly PodObservation[];
+  /** Why the last listing may lack pods; undefined when it lacks none. */
+  podsTrouble(): string | undefined;
   /**
    * Ends a pod. Cold: subscribing signals the first process in the same turn; unsubscribing stops
    * what would still be done. Completes after `empty` or `refused`; errors when none of

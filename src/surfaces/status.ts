@@ -38,6 +38,8 @@ export interface Model {
   readonly degraded: ReadonlyMap<string, string>;
   readonly wakeups: number;
   readonly turns: number;
+  /** How often counters were refused since they could not be true. */
+  readonly refusedSamples: number;
 }
 
 export const EMPTY_MODEL: Model = {
@@ -49,6 +51,7 @@ export const EMPTY_MODEL: Model = {
   degraded: new Map(),
   wakeups: 0,
   turns: 0,
+  refusedSamples: 0,
 };
 
 /** What changes the model. */
@@ -90,6 +93,8 @@ function afterTurn(model: Model, turn: Turn, readings: readonly MemoryReading[])
     evictions,
     pods: turn.sample.pods ?? model.pods,
     turns: model.turns + 1,
+    refusedSamples:
+      model.refusedSamples + readings.filter(({ refused }) => refused !== undefined).length,
   };
 }
 
@@ -203,6 +208,7 @@ export function statusDocument(model: Model, context: StatusContext) {
       samples: model.turns,
       kernelWakeups: model.wakeups,
       droppedLogLines: context.droppedLogLines,
+      refusedSamples: model.refusedSamples,
     },
   };
 }

@@ -41,6 +41,7 @@ function play(
     runtime: {
       capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
       observePods: () => [],
+      podsTrouble: () => undefined,
       evict: (request) => {
         requests.push(request);
         return typeof progress === 'function' ? progress() : progress;

@@ -28,6 +28,7 @@ function play(helpers: Marbles, decisions$: Observable<Deed>, dyingMs = 10) {
     runtime: {
       capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
       observePods: () => [],
+      podsTrouble: () => undefined,
       evict: ({ podName, escalations$ }) => {
         log(`evict ${podName}`);
         const cut$ = escalations$.pipe(
@@ -150,6 +151,7 @@ describe('execute', () => {
         runtime: {
           capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
           observePods: () => [],
+          podsTrouble: () => undefined,
           evict: () => NEVER,
           close: () => undefined,
         },

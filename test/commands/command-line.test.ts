@@ -151,8 +151,8 @@ describe('parseCommandLine', () => {
 
 describe('execute', () => {
   it.each<[Invocation, string]>([
-    [{ command: 'run', values: {} }, 'EVICTD_USAGE'],
     [{ command: 'run', values: { '--node-cgroup': ['/n'], '--dry-run': ['x'] } }, 'EVICTD_CHOICE'],
+    [{ command: 'run', values: { '--pod-parent': ['..'] } }, 'EVICTD_POD_PARENT'],
     [{ command: 'status', values: { '--socket': ['none'] } }, 'EVICTD_SOCKET_PATH'],
     [{ command: 'status', values: { '--json': ['1'] } }, 'EVICTD_CHOICE'],
     [{ command: 'demo', values: { '--plain': ['1'] } }, 'EVICTD_CHOICE'],

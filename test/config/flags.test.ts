@@ -83,6 +83,99 @@ describe('settingsFromFlags', () => {
   });
 });
 
+describe('pod parents', () => {
+  it.each([
+    [['kubepods'], ['kubepods']],
+    [
+      ['kubepods.slice/', 'a/b', 'kubepods.slice'],
+      ['kubepods.slice', 'a/b'],
+    ],
+    [['.'], ['.']],
+    [
+      ['…', 'a b=c,d'],
+      ['…', 'a b=c,d'],
+    ],
+  ])('reads %j', (given, podParents) => {
+    expect(settingsOf({ '--pod-parent': given }).podParents).toEqual(podParents);
+  });
+
+  it.each([
+    ['', /no cgroup can be named ""/],
+    ['/kubepods', /starts without "\/"/],
+    ['/', /starts without "\/"/],
+    ['a//b', /no cgroup can be named ""/],
+    ['a/./b', /no cgroup can be named "\."/],
+    ['..', /no cgroup can be named "\.\."/],
+    ['a/../../b', /no cgroup can be named "\.\."/],
+    ['a\0', /no NUL/],
+    ['x'.repeat(256), /at most 255 bytes/],
+  ])('refuses %j', (given, message) => {
+    const error = refusalOf({ '--pod-parent': [given] });
+    expect(error).toMatchObject({
+      code: 'EVICTD_POD_PARENT',
+      place: { source: '--pod-parent', value: given },
+    });
+    expect(error.message).toMatch(message);
+  });
+});
+
+describe('allocatableMemory.available', () => {
+  const parents = { '--pod-parent': ['kubepods'] };
+  const namesOf = (values: FlagValues) =>
+    thresholdsOf(values).map(({ signal, kind, value }) => `${kind} ${signal}<${value.text}`);
+
+  it('has a copy of the hard threshold, with its minimum reclaim, where the pods share a parent', () => {
+    const thresholds = thresholdsOf({
+      ...parents,
+      '--eviction-hard': ['memory.available<1Gi'],
+      '--eviction-soft': ['memory.available<2Gi'],
+      '--eviction-soft-grace-period': ['memory.available=1m'],
+      '--eviction-minimum-reclaim': ['memory.available=5%'],
+    });
+    const [hard, , copy] = thresholds;
+    expect(thresholds).toHaveLength(3);
+    expect(copy).toEqual({ ...hard, signal: 'allocatableMemory.available' });
+  });
+
+  it.each<[string, FlagValues, readonly string[]]>([
+    [
+      'the default',
+      parents,
+      ['hard memory.available<100Mi', 'hard allocatableMemory.available<100Mi'],
+    ],
+    [
+      'one of its own',
+      { ...parents, '--eviction-hard': ['memory.available<1Gi,allocatableMemory.available<2Gi'] },
+      ['hard memory.available<1Gi', 'hard allocatableMemory.available<2Gi'],
+    ],
+    [
+      'switched off',
+      { ...parents, '--eviction-hard': ['memory.available<1Gi,allocatableMemory.available<0%'] },
+      ['hard memory.available<1Gi'],
+    ],
+    ['no parent', {}, ['hard memory.available<100Mi']],
+    ['the node as parent', { '--pod-parent': ['.'] }, ['hard memory.available<100Mi']],
+    ['two parents', { '--pod-parent': ['a', 'b'] }, ['hard memory.available<100Mi']],
+    ['no hard threshold', { ...parents, '--eviction-hard': [''] }, []],
+  ])('with %s', (_, values, expected) => {
+    expect(namesOf(values)).toEqual(expected);
+  });
+
+  it('says where no copy is made, and warns where its own threshold is never met', () => {
+    const note =
+      "allocatableMemory.available has no threshold: the pods share no parent but the node's own cgroup";
+    expect(settingsFromFlags({}).notes).toEqual([note]);
+    expect(settingsFromFlags(parents).notes).toEqual([]);
+    expect(settingsFromFlags({ '--eviction-hard': [''] }).notes).toEqual([]);
+    const own = { '--eviction-hard': ['allocatableMemory.available<1Gi'] };
+    expect(settingsFromFlags({ ...own, ...parents }).warnings).toEqual([]);
+    expect(settingsFromFlags(own).warnings).toEqual([
+      '--eviction-hard: allocatableMemory.available "1Gi": never met: the pods share no parent but the ' +
+        "node's own cgroup",
+    ]);
+  });
+});
+
 describe('thresholds', () => {
   it('puts hard before soft, both with the signal’s minimum reclaim', () => {
     const minimumReclaim = quantity('10Mi', 10n << 20n);
@@ -215,9 +308,9 @@ describe('thresholds', () => {
       'EVICTD_SIGNAL',
       'bogus',
       '1Gi',
-      /^unknown signal; known signals: memory.available$/,
+      /^unknown signal; known signals: memory.available, allocatableMemory.available$/,
     ],
-    [hard, '<1Gi', 'EVICTD_SIGNAL', '', '1Gi', /unknown signal/],
+    [hard, '<1Gi', 'EVICTD_THRESHOLD', undefined, '<1Gi', /names no signal/],
     [hard, 'constructor<1Gi', 'EVICTD_SIGNAL', 'constructor', '1Gi', /unknown signal/],
     [soft, `${key}<1Gi`, 'EVICTD_THRESHOLD', key, '1Gi', /needs its grace period/],
     [soft, `${key}>1Gi`, 'EVICTD_THRESHOLD', undefined, `${key}>1Gi`, /not SIGNAL>VALUE/],
@@ -247,6 +340,43 @@ describe('thresholds', () => {
       placeKey === undefined ? { source: flag, value } : { source: flag, key: placeKey, value },
     );
     expect(error.message).toMatch(message);
+  });
+
+  it.each([
+    ['200Mi', '100Mi', true],
+    ['200Mi', '200Mi', true],
+    ['200Mi', '201Mi', false],
+    ['10%', '5%', true],
+    ['10%', '11%', false],
+    // Only the node's capacity could tell.
+    ['200Mi', '5%', false],
+    ['5%', '200Mi', false],
+  ])('hard at %s, soft at %s: warns %j', (hard, soft, warns) => {
+    const { warnings } = settingsFromFlags({
+      '--eviction-hard': [`memory.available<${hard}`],
+      '--eviction-soft': [`memory.available<${soft}`],
+      '--eviction-soft-grace-period': ['memory.available=1m'],
+    });
+    expect(warnings).toEqual(
+      warns
+        ? [
+            `--eviction-soft: memory.available "${soft}": never acts before the hard threshold, which is no lower`,
+          ]
+        : [],
+    );
+  });
+
+  it('notes that the kubelet’s default leaves the victims of soft thresholds no time', () => {
+    const soft = {
+      '--eviction-soft': ['memory.available<1Gi'],
+      '--eviction-soft-grace-period': ['memory.available=1m'],
+    };
+    const note =
+      '--eviction-max-pod-grace-period is 0: victims of soft thresholds get KILL at once, no TERM';
+    expect(settingsFromFlags(soft).notes).toContain(note);
+    const longer = { ...soft, '--eviction-max-pod-grace-period': ['30'] };
+    expect(settingsFromFlags(longer).notes).not.toContain(note);
+    expect(settingsFromFlags({}).notes).not.toContain(note);
   });
 
   it('refuses a signal named twice in two uses of a flag', () => {

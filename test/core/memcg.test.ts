@@ -4,6 +4,7 @@ import {
   type Arming,
   approachLevel,
   armingFor,
+  inCounter,
   needsRearming,
   TOP_MARGIN_BYTES,
 } from '../../src/core/memcg.ts';
@@ -162,5 +163,29 @@ describe('approachLevel', () => {
     { kind: 'followed', levels: inMi([510, 511]), closeAboveBytes: 448 * MI },
   ])('is none for what is $kind', (arming) => {
     expect(approachLevel(arming, 32 * MI)).toBeUndefined();
+  });
+});
+
+describe('inCounter', () => {
+  it.each<[string, Arming, number, Arming]>([
+    ['counts all', armed(inMi([480, 481])), 0, armed(inMi([480, 481]))],
+    ['leaves 100Mi out', armed(inMi([480, 481]), true), 100 * MI, armed(inMi([380, 381]), true)],
+    ['says 100Mi too much', armed(inMi([480])), -100 * MI, armed(inMi([580]))],
+    [
+      'leaves 100Mi out, followed',
+      { kind: 'followed', levels: inMi([510, 511]), closeAboveBytes: 448 * MI },
+      100 * MI,
+      { kind: 'followed', levels: inMi([410, 411]), closeAboveBytes: 448 * MI },
+    ],
+    [
+      'leaves a byte less than the first level out',
+      armed([MI, 2 * MI]),
+      MI - 1,
+      armed([1, MI + 1]),
+    ],
+    ['leaves the first level out: met already', armed([MI, 2 * MI]), MI, { kind: 'alwaysMet' }],
+    ['is not asked', { kind: 'alwaysMet' }, 100 * MI, { kind: 'alwaysMet' }],
+  ])('a counter that %s', (_, arming, uncountedBytes, expected) => {
+    expect(inCounter(arming, uncountedBytes)).toStrictEqual(expected);
   });
 });

@@ -3,8 +3,13 @@ import { isSignal, SIGNAL_NAMES, SIGNALS } from '../../src/core/signal.ts';
 
 describe('signals', () => {
   it('are those of the table, each with its unit and condition', () => {
-    expect(SIGNAL_NAMES).toStrictEqual(['memory.available']);
+    expect(SIGNAL_NAMES).toStrictEqual(['memory.available', 'allocatableMemory.available']);
     expect(SIGNALS['memory.available']).toMatchObject({
+      unit: 'bytes',
+      resource: 'memory',
+      condition: 'MemoryPressure',
+    });
+    expect(SIGNALS['allocatableMemory.available']).toMatchObject({
       unit: 'bytes',
       resource: 'memory',
       condition: 'MemoryPressure',
@@ -13,6 +18,7 @@ describe('signals', () => {
 
   it.each([
     ['memory.available', true],
+    ['allocatableMemory.available', true],
     ['memory.avail', false],
     ['Memory.available', false],
     ['nodefs.available', false],

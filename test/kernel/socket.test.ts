@@ -110,6 +110,21 @@ describeWith({ root: true, cgroupV1: true }, 'the status socket', () => {
     expect(existsSync(socket)).toBe(false);
   });
 
+  it('of a dead daemon goes to one of several that start at once, and the others are told', async () => {
+    const node = makeNode(256 * MI);
+    const socket = path.join(privateDirectory(), 'evictd.sock');
+    await deadSocket(socket);
+    const starts = [1, 2, 3].map(() => startDaemon({ node: node.path, socket }));
+    const results = await Promise.allSettled(starts);
+    const served = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const refused = results.flatMap((one) => (one.status === 'rejected' ? [`${one.reason}`] : []));
+    expect(served).toHaveLength(1);
+    expect(refused).toHaveLength(2);
+    for (const reason of refused) expect(reason).toContain('EVICTD_SOCKET_IN_USE');
+    expect((await served[0]?.status())?.evictd.pid).toBe(served[0]?.pid);
+    await served[0]?.stop();
+  });
+
   it('leaves any other file in its place alone', async () => {
     const node = makeNode(256 * MI);
     const file = path.join(privateDirectory(), 'evictd.sock');

@@ -167,6 +167,17 @@ describe('memcgThresholds', () => {
     expect(isOpen()).toStrictEqual(moved);
   });
 
+  it('arms where the counter stands, which leaves memory out on the host', async () => {
+    const { read, isOpen } = play();
+    await read(reading({ uncountedBytes: 100 * MI }));
+    expect(isOpen()).toStrictEqual([380, 381, 382, 384, 388, 348].map((mi) => `usage ${mi}`));
+    await read(reading({ uncountedBytes: 110 * MI }));
+    expect(isOpen()[0]).toBe('usage 370');
+    expect(await read(reading({ uncountedBytes: 500 * MI }))).toContain(
+      'path hard:memory.available alwaysMet',
+    );
+  });
+
   it('leaves what is armed alone while the level drifts by no more than an eighth', async () => {
     const { read } = play();
     await read(reading());

@@ -123,9 +123,14 @@ describe('statusDocument', () => {
       killing: { by: 'string', detail: 'string' },
       node: {
         cgroup: 'string',
+        podParents: [],
+        memorySource: 'string',
+        figures: 'string',
         usageBytes: 'number',
+        uncountedBytes: 'number',
         inactiveFileBytes: 'number',
         workingSetBytes: 'number',
+        availableBytes: { workingset: 'number', memavailable: 'number' },
       },
       signals: [
         {
@@ -188,7 +193,12 @@ describe('statusDocument', () => {
         },
       ],
       degraded: [{ part: 'string', reason: 'string' }],
-      counters: { samples: 'number', kernelWakeups: 'number', droppedLogLines: 'number' },
+      counters: {
+        samples: 'number',
+        kernelWakeups: 'number',
+        droppedLogLines: 'number',
+        refusedSamples: 'number',
+      },
     });
     expect(STATUS_VERSION).toBe('evictd.dev/v1alpha1');
   });
@@ -218,7 +228,12 @@ describe('statusDocument', () => {
       chargedBytes: 4096,
       timing: { firstSignalMs: 0.123, killedMs: 0.5, emptyMs: 20, endedMs: 40.75 },
     });
-    expect(document.counters).toStrictEqual({ samples: 1, kernelWakeups: 1, droppedLogLines: 0 });
+    expect(document.counters).toStrictEqual({
+      samples: 1,
+      kernelWakeups: 1,
+      droppedLogLines: 0,
+      refusedSamples: 0,
+    });
   });
 
   it('lists thresholds with their level, grace and minimum reclaim', () => {
@@ -282,7 +297,7 @@ describe('statusDocument', () => {
     ['off', undefined, 'polling', 'kernel notification is off (--kernel-memcg-notification)'],
     ['not armed yet', undefined, 'polling', 'nothing is armed yet'],
     ['refused', { arming: undefined, degraded: 'ENOSPC' }, 'polling', 'ENOSPC'],
-    ['always met', { arming: { kind: 'alwaysMet' as const } }, 'polling', 'always met'],
+    ['always met', { arming: { kind: 'alwaysMet' as const } }, 'polling', 'met, decided'],
     [
       'armed',
       { arming: { kind: 'armed' as const, levels: [1] as const, late: false } },

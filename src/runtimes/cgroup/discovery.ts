@@ -1,15 +1,20 @@
-import { readdirSync, statSync } from 'node:fs';
+/**
+ * Which cgroups are pods. A directory that is taken for a pod is killed whole, so that whatever is
+ * in doubt is none: what holds other pods, what leads out of the node, what the kubelet would not
+ * have named so.
+ */
+import { lstatSync, readdirSync } from 'node:fs';
 import type { QosClass } from '../../core/pod.ts';
-import { asPath, type BytePath } from '../../kernel/byte-path.ts';
+import { asPath, type BytePath, toText } from '../../kernel/byte-path.ts';
 
-/** How many pods are looked at; beyond it pods would be missed, which is said. */
+/** How many pods are looked at; that there are more is said. */
 export const POD_LIMIT = 20_000;
 
 /** Where pods are. */
 export interface PodPlaces {
   /** The node's cgroup directory. */
   readonly directory: BytePath;
-  /** Whether it is the root of the hierarchy, whose children are never pods for that alone. */
+  /** Whether it is the root of the hierarchy, which is no parent of pods, even if it is given as one. */
   readonly isRoot: boolean;
   /** Cgroups whose children are pods, relative to the node's, `.` for that itself. */
   readonly parents: readonly BytePath[];
@@ -25,95 +30,156 @@ export interface FoundPod {
   readonly qosClass: QosClass | undefined;
 }
 
+export interface PodList {
+  readonly pods: readonly FoundPod[];
+  /** Why there may be pods that are not in it; undefined when all are. */
+  readonly trouble: string | undefined;
+}
+
 /**
- * The pods, each once: the children of each parent, and what is named. Below `kubepods` (the
- * kubelet's cgroupfs driver) and `kubepods.slice` (its systemd driver, nested names too) the QoS
- * directories are parents, and only `pod*` and `…-pod*.slice` are pods. What holds a parent or a
- * named pod is no pod itself. What vanishes meanwhile is left out.
+ * The pods, each once: the children of each parent, and what is named. Without parents the node's
+ * own cgroup is one, unless it is the root. What vanishes meanwhile, or is not there yet, is left out.
+ *
+ * - `kubepods` (the kubelet's cgroupfs driver) and `kubepods.slice`, `…-kubepods.slice` (its systemd
+ *   driver) and the QoS directories in them are parents wherever they are met, and no pods even if
+ *   they are named. In them only what the kubelet would call so is a pod: `pod*`, or with the
+ *   systemd driver `pod*.slice` after the parent's own name and a dash.
+ * - What is above a parent or above a named pod is no pod, whether that is there or not: it would be
+ *   killed with all that is in it, what is protected included.
+ * - What is below a pod is none, unless it is named or its parent is given.
+ * - Paths that are empty or hold `.` or `..` lead nowhere; the configuration refuses them.
  */
-export function listPods({ directory, isRoot, parents, named }: PodPlaces): readonly FoundPod[] {
-  const places = parents.length > 0 || isRoot ? parents : ['.'];
+export function listPods({ directory, isRoot, parents, named }: PodPlaces): PodList {
+  const given = parents.length > 0 || isRoot ? parents : ['.'];
+  const places = given.flatMap((parent) => placeOf(parent, isRoot) ?? []);
+  const names = named.filter(isBelow);
+  const holders = new Set([...places, ...[...places, ...names].flatMap(ancestorsOf)]);
+  const listing: Listing = { directory, holders, found: new Map(), trouble: undefined };
   const base = componentsOf(directory);
-  const found = new Map<BytePath, FoundPod>();
+  for (const name of names) addNamed(listing, name, [...base, ...componentsOf(name)]);
   for (const place of places) {
-    for (const pod of podsBelow(directory, place === '.' ? '' : place, base)) {
-      if (found.size < POD_LIMIT) found.set(pod.name, pod);
-    }
+    addBelow(listing, place, kubepodsAt([...base, ...componentsOf(place)]));
   }
-  for (const name of named) {
-    if (!found.has(name) && isDirectory(`${directory}/${name}`))
-      found.set(name, { name, qosClass: undefined });
-  }
-  const holders = new Set([
-    ...places,
-    ...named.flatMap(ancestorsOf),
-    ...places.flatMap(ancestorsOf),
-  ]);
-  return [...found.values()].filter(({ name }) => !holders.has(name));
+  return { pods: [...listing.found.values()], trouble: listing.trouble };
 }
 
-const KUBEPODS = /^(?:.*-)?kubepods(?:\.slice)?$/;
-const QOS_DIRECTORY = /^(?:.*-)?(burstable|besteffort)(?:\.slice)?$/;
-const KUBERNETES_POD = /^pod.+|-pod[^/]+\.slice$/;
-
-/** What kind of directory a path leads to, as far as its names tell. */
-type Kind =
-  | { readonly kind: 'plain' }
-  /** `kubepods` or a QoS directory below it; the QoS class of the pods in it. */
-  | { readonly kind: 'kubepods'; readonly qosClass: QosClass };
-
-const PLAIN: Kind = { kind: 'plain' };
-
-function kindOf(components: readonly BytePath[]): Kind {
-  const top = components.findLastIndex((component) => KUBEPODS.test(component));
-  if (top === -1) return PLAIN;
-  const [below, ...rest] = components.slice(top + 1);
-  if (below === undefined) return { kind: 'kubepods', qosClass: 'Guaranteed' };
-  const qosClass = rest.length === 0 ? qosOfDirectory(below) : undefined;
-  return qosClass === undefined ? PLAIN : { kind: 'kubepods', qosClass };
+/** A listing under way. */
+interface Listing {
+  readonly directory: BytePath;
+  /** What is above a parent or a named pod. */
+  readonly holders: ReadonlySet<BytePath>;
+  readonly found: Map<BytePath, FoundPod>;
+  trouble: string | undefined;
 }
 
-function qosOfDirectory(name: BytePath): QosClass | undefined {
-  if (KUBERNETES_POD.test(name)) return undefined;
-  switch (QOS_DIRECTORY.exec(name)?.[1]) {
-    case 'burstable':
-      return 'Burstable';
-    case 'besteffort':
-      return 'BestEffort';
-    default:
-      return undefined;
-  }
+function addNamed(listing: Listing, name: BytePath, components: readonly BytePath[]): void {
+  if (listing.holders.has(name) || kubepodsAt(components) !== undefined) return;
+  if (!isDirectory(`${listing.directory}/${name}`)) return;
+  const parent = kubepodsAt(components.slice(0, -1));
+  const isKubernetes = parent !== undefined && isPodOf(parent, components.at(-1) ?? '');
+  listing.found.set(name, { name, qosClass: isKubernetes ? parent.qosClass : undefined });
 }
 
-function podsBelow(
-  directory: BytePath,
-  place: BytePath,
-  base: readonly BytePath[],
-): readonly FoundPod[] {
-  const here = kindOf([...base, ...componentsOf(place)]);
-  return childNames(place === '' ? directory : `${directory}/${place}`).flatMap((child) => {
+/** @param here what the place is to the kubelet; undefined where it is nothing, and all children are pods */
+function addBelow(listing: Listing, place: BytePath, here: Kubepods | undefined): void {
+  for (const child of childNames(listing, place)) {
     const name = place === '' ? child : `${place}/${child}`;
-    const isParent =
-      here.kind === 'kubepods' ? qosOfDirectory(child) !== undefined : KUBEPODS.test(child);
-    if (isParent) return podsBelow(directory, name, base);
-    if (here.kind === 'plain') return [{ name, qosClass: undefined }];
-    return KUBERNETES_POD.test(child) ? [{ name, qosClass: here.qosClass }] : [];
-  });
+    const inner = here === undefined ? kubepodsNamed(child) : qosBelow(here, child);
+    if (inner !== undefined) addBelow(listing, name, inner);
+    else if (here === undefined || isPodOf(here, child)) add(listing, name, here?.qosClass);
+  }
 }
 
-/** The directories in a directory; none when it is gone. */
-function childNames(directory: BytePath): readonly BytePath[] {
+function add(listing: Listing, name: BytePath, qosClass: QosClass | undefined): void {
+  const { found, holders } = listing;
+  if (holders.has(name) || found.has(name)) return;
+  if (found.size < POD_LIMIT) found.set(name, { name, qosClass });
+  else listing.trouble = `there are more than ${POD_LIMIT} pods: the others are not seen`;
+}
+
+/** A directory of the kubelet that holds pods. */
+interface Kubepods {
+  /** With the systemd driver what the name of each cgroup in it begins with: its own, and a dash. */
+  readonly prefix: string;
+  /** The ending of those names. */
+  readonly ending: '' | '.slice';
+  /** Of the pods directly in it. */
+  readonly qosClass: QosClass;
+}
+
+const KUBEPODS_SLICE = /^(?:.+-)?kubepods\.slice$/s;
+
+/** Source: kubelet `cgroup_manager_linux.go`, `CgroupName.ToCgroupfs` and `ToSystemd`. */
+function kubepodsNamed(name: BytePath): Kubepods | undefined {
+  if (name === 'kubepods') return { prefix: '', ending: '', qosClass: 'Guaranteed' };
+  if (!KUBEPODS_SLICE.test(name)) return undefined;
+  return { prefix: prefixBelow(name), ending: '.slice', qosClass: 'Guaranteed' };
+}
+
+const QOS_DIRECTORIES = { burstable: 'Burstable', besteffort: 'BestEffort' } as const;
+
+/** The QoS directory that a child of `kubepods` is; they are not nested. */
+function qosBelow({ prefix, ending, qosClass }: Kubepods, child: BytePath): Kubepods | undefined {
+  if (qosClass !== 'Guaranteed') return undefined;
+  for (const [directory, itsClass] of Object.entries(QOS_DIRECTORIES)) {
+    if (child !== `${prefix}${directory}${ending}`) continue;
+    return { prefix: ending === '' ? '' : prefixBelow(child), ending, qosClass: itsClass };
+  }
+  return undefined;
+}
+
+/** systemd has a slice `a-b.slice` in `a.slice` alone. */
+function prefixBelow(slice: BytePath): string {
+  return `${slice.slice(0, -'.slice'.length)}-`;
+}
+
+/** Source: kubelet `pod_container_manager_linux.go`, `GetPodContainerName`. */
+function isPodOf({ prefix, ending }: Kubepods, child: BytePath): boolean {
+  const start = `${prefix}pod`;
+  const hasId = child.length > start.length + ending.length;
+  return hasId && child.startsWith(start) && child.endsWith(ending);
+}
+
+/** What the kubelet keeps at a path, if it is `kubepods` or a QoS directory in that. */
+function kubepodsAt(components: readonly BytePath[]): Kubepods | undefined {
+  const top = components.findLastIndex((component) => kubepodsNamed(component) !== undefined);
+  const [kubepods, below, ...deeper] = top === -1 ? [] : components.slice(top);
+  const here = kubepods === undefined ? undefined : kubepodsNamed(kubepods);
+  if (here === undefined || below === undefined) return here;
+  return deeper.length === 0 ? qosBelow(here, below) : undefined;
+}
+
+/** The directories in a place; none when it is not there. */
+function childNames(listing: Listing, place: BytePath): readonly BytePath[] {
+  const path = `${listing.directory}/${place}`;
   try {
-    return readdirSync(asPath(directory), { withFileTypes: true, encoding: 'latin1' })
+    return readdirSync(asPath(path), { withFileTypes: true, encoding: 'latin1' })
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name);
-  } catch {
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOENT') listing.trouble = `${toText(path)} cannot be listed: ${code}`;
     return [];
   }
 }
 
 function isDirectory(path: BytePath): boolean {
-  return statSync(asPath(path), { throwIfNoEntry: false })?.isDirectory() === true;
+  try {
+    return lstatSync(asPath(path)).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** A parent's path, empty for the node itself; undefined for one that cannot be a parent. */
+function placeOf(parent: BytePath, isRoot: boolean): BytePath | undefined {
+  if (parent === '.') return isRoot ? undefined : '';
+  return isBelow(parent) ? parent : undefined;
+}
+
+/** Whether a path leads below where it starts, and is written in the one way that names compare by. */
+function isBelow(path: BytePath): boolean {
+  return path.split('/').every((component) => !['', '.', '..'].includes(component));
 }
 
 function componentsOf(path: BytePath): readonly BytePath[] {

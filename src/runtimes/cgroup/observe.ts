@@ -1,8 +1,10 @@
 import type { PodObservation, QosClass } from '../../core/pod.ts';
 import { type BytePath, toText } from '../../kernel/byte-path.ts';
+import { oomScoreAdj } from '../../kernel/oom-score-adj.ts';
 import { type FoundPod, listPods, type PodPlaces } from './discovery.ts';
 import type { HandleCache } from './handle-cache.ts';
 import type { PodHandle } from './pod-handle.ts';
+import { dueForLook, type Listed, type OomScoreAdjOf } from './spared.ts';
 
 /** What a pod's cgroup has no field for. */
 export interface PodFields {
@@ -17,11 +19,15 @@ export interface ObserveInputs {
   readonly handles: HandleCache;
   /** By pod name. */
   readonly fields: ReadonlyMap<string, PodFields>;
-  /** Cgroup directories of evictd and its ancestors. */
+  /** Cgroup directories of evictd, its ancestors and its helpers. */
   readonly ownDirectories: () => readonly string[];
   readonly nowMs: () => number;
   /** Looks at every pod whether it has a process, not only at those that look as if they had none. */
   readonly checkEmpty?: boolean;
+  /** Is told why pods may be missing from this listing, or undefined. */
+  readonly noteTrouble?: (trouble: string | undefined) => void;
+  /** As procfs says, by default. */
+  readonly oomScoreAdjOf?: OomScoreAdjOf;
 }
 
 /** A pod of less, bytes, is looked at whether it has a process at all: without one there is nothing to kill. */
@@ -32,19 +38,47 @@ const NANO = 1_000_000_000n;
 /** No limit, as cgroup v1 writes it: the largest multiple of a page; cut to what a number holds. */
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
-/** Lists the pods afresh and reads each. A pod that vanishes meanwhile is left out. */
+/**
+ * Lists the pods afresh and reads each. A pod that vanishes meanwhile is left out. Into the first in
+ * rank it is looked what spares them, as {@link dueForLook} says; of the others is told what was
+ * seen before.
+ */
 export function observePods(inputs: ObserveInputs): readonly PodObservation[] {
-  const own = inputs.ownDirectories();
-  const pods = listPods(inputs.places);
+  const protections: Protections = {
+    own: inputs.ownDirectories(),
+    configured: [...inputs.fields].flatMap(([name, fields]) => (fields.protected ? [name] : [])),
+  };
+  const { pods, trouble } = listPods(inputs.places);
+  inputs.noteTrouble?.(trouble);
   inputs.handles.retain(new Set(pods.map(({ name }) => name)));
-  return pods.flatMap((pod) => observePod(inputs, own, pod) ?? []);
+  const observed = pods.flatMap((pod) => observePod(inputs, protections, pod) ?? []);
+  const due = dueForLook(observed, inputs.nowMs());
+  return observed.map((one) => (due.has(one) ? lookInto(inputs, one) : one.pod));
+}
+
+/** A pod that was read, and where. */
+interface Observed extends Listed {
+  readonly name: BytePath;
+}
+
+/** Its handle may have made way for others meanwhile, and its cgroup been made again. */
+function lookInto(inputs: ObserveInputs, { name, pod }: Observed): PodObservation {
+  const { handles, nowMs, oomScoreAdjOf = oomScoreAdj } = inputs;
+  try {
+    const handle = handles.get(name);
+    if (handle.id !== pod.id) return pod;
+    handle.look(nowMs(), oomScoreAdjOf);
+    return { ...pod, protectedBecause: handle.sparedBecause() };
+  } catch {
+    return pod;
+  }
 }
 
 function observePod(
   inputs: ObserveInputs,
-  own: readonly string[],
+  protections: Protections,
   found: FoundPod,
-): PodObservation | undefined {
+): Observed | undefined {
   const nowMs = inputs.nowMs();
   const seen = readPod(inputs.handles, found.name, nowMs);
   if (seen === undefined) return undefined;
@@ -55,7 +89,8 @@ function observePod(
   const fields = inputs.fields.get(name);
   const memoryRequestNano =
     fields?.memoryRequestNano ?? requestOf(found.qosClass, handle, counters?.softLimitBytes, nowMs);
-  return {
+  const because = protection(protections, name, handle.path, isEmpty);
+  const pod = {
     id: handle.id,
     name,
     priority: fields?.priority ?? 0,
@@ -63,9 +98,11 @@ function observePod(
     memoryRequestNano,
     workingSetBytes: counters?.workingSetBytes,
     gracePeriodSeconds: fields?.gracePeriodSeconds,
-    protectedBecause: protection(fields, own, handle.path, isEmpty),
+    protectedBecause: because ?? handle.sparedBecause(),
     atMs: nowMs,
   };
+  const isCandidate = because === undefined;
+  return { name: found.name, pod, isCandidate, lookedAtMs: handle.lookedAtMs() };
 }
 
 interface PodCounters {
@@ -142,14 +179,26 @@ function qosClass(requestNano: bigint, handle: PodHandle, nowMs: number): QosCla
     : 'Burstable';
 }
 
+/** What protects pods wherever they are. */
+interface Protections {
+  /** Cgroup directories of evictd's own processes. */
+  readonly own: readonly string[];
+  /** Names that are configured so; what is below one is protected with it. */
+  readonly configured: readonly string[];
+}
+
 function protection(
-  fields: PodFields | undefined,
-  own: readonly string[],
+  { own, configured }: Protections,
+  name: string,
   path: string,
   isEmpty: boolean,
 ): string | undefined {
-  if (fields?.protected === true) return 'configured';
-  const holdsOwn = own.some((directory) => directory === path || directory.startsWith(`${path}/`));
-  if (holdsOwn) return 'holds evictd or one of its ancestors';
+  if (configured.some((one) => isWithin(name, one))) return 'configured';
+  if (own.some((directory) => isWithin(directory, path)))
+    return 'holds evictd, one of its ancestors or helpers';
   return isEmpty ? 'holds no process' : undefined;
+}
+
+function isWithin(path: string, top: string): boolean {
+  return path === top || path.startsWith(`${top}/`);
 }

@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs';
 import { asPath, type BytePath, toText } from '../../kernel/byte-path.ts';
 import { type ControlFile, openControlFile, readControlFile } from '../../kernel/control-file.ts';
 import { numberField, wholeNumber } from '../../kernel/fields.ts';
+import { kubepodsIn, type OomScoreAdjOf, sparedBecause } from './spared.ts';
 import { processesBelow } from './subtree.ts';
 
 /**
@@ -33,6 +34,12 @@ export interface PodHandle {
   noteEmpty(): void;
   /** Looks whether a process is there; what it finds is known from then on. */
   checkEmpty(): boolean;
+  /** Why what is in it spares it, as of the last look; undefined where nothing does. */
+  sparedBecause(): string | undefined;
+  /** When that was, ms; negative infinity while nobody has looked. */
+  lookedAtMs(): number;
+  /** Looks afresh what is in it; where that cannot be read, what was known stays. */
+  look(nowMs: number, oomScoreAdjOf: OomScoreAdjOf): void;
   /** What is charged to the cgroup, bytes; undefined once it is gone. */
   chargedBytes(): number | undefined;
   /** Whether the name still leads to this directory: 'same', to another, or nowhere. */
@@ -71,6 +78,9 @@ export function openPod(directory: BytePath, name: BytePath): PodHandle {
   try {
     const inode = fstatSync(fd, { bigint: true }).ino;
     let knownEmpty = false;
+    // All pods of a kubelet are too much to lose to a cgroup that nobody has looked into yet.
+    let spared = kubepodsIn(held, name);
+    let lookedAtMs = Number.NEGATIVE_INFINITY;
     const usage = open('memory.usage_in_bytes');
     const stat = open('memory.stat');
     return {
@@ -94,6 +104,16 @@ export function openPod(directory: BytePath, name: BytePath): PodHandle {
       checkEmpty: () => {
         knownEmpty = isEmpty(held);
         return knownEmpty;
+      },
+      sparedBecause: () => spared,
+      lookedAtMs: () => lookedAtMs,
+      look: (nowMs, oomScoreAdjOf) => {
+        try {
+          spared = sparedBecause(held, name, oomScoreAdjOf);
+          lookedAtMs = nowMs;
+        } catch {
+          // Looked again at the next listing.
+        }
       },
       chargedBytes: () => valueOrUndefined(() => wholeNumber(usage.readRecord())),
       identity: () => identity(path, inode),

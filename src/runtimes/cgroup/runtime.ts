@@ -1,8 +1,6 @@
 import { defer, finalize, type Observable, of, type SchedulerLike, tap } from 'rxjs';
 import { ancestry } from '../../kernel/ancestry.ts';
 import { type BytePath, fromText } from '../../kernel/byte-path.ts';
-import { readControlRecord } from '../../kernel/control-file.ts';
-import { wholeNumber } from '../../kernel/fields.ts';
 import {
   cgroupOf,
   findHierarchy,
@@ -11,6 +9,7 @@ import {
   pathIn,
   sameGroupIn,
 } from '../../kernel/hierarchy.ts';
+import { oomScoreAdj as readOomScoreAdj } from '../../kernel/oom-score-adj.ts';
 import type { NativeAddon, Pidfd } from '../../native/types.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
 import { evictPod } from './evict.ts';
@@ -40,9 +39,14 @@ export interface CgroupRuntimeInputs {
   readonly scheduler: SchedulerLike;
   /** evictd's own pid; it and its ancestors are never signalled. */
   readonly pid: number;
+  /** The processes that evictd has started, which are spared as it is; none by default. */
+  readonly helpers?: (pid: number) => readonly number[];
 }
 
-/** How old the knowledge of evictd's own ancestors may be, ms: a parent may end and be replaced. */
+/**
+ * How old the knowledge of evictd's own processes may be, ms: a parent may end and be replaced, a
+ * helper be started.
+ */
 const ANCESTRY_AGE_MS = 10_000;
 
 /** Pods as plain cgroups of a v1 memory hierarchy. */
@@ -57,7 +61,7 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   };
   const handles = handleCache(directory);
   const nowMs = (): number => scheduler.now();
-  const own = ownProcesses(inputs.pid, inputs.hierarchy, nowMs);
+  const own = ownProcesses(inputs, nowMs);
   const unified = findUnified();
   const killing = killingOf({ native, allowPidKill: inputs.allowPidKill, unified });
   const capabilities = {
@@ -71,6 +75,10 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   const meansFor = meansOf(inputs, { unified, hasPidfd: killing.by === 'pidfd', isOwn: own.isOwn });
   // One empty cgroup that ranked first is seldom alone: the next listing looks at all of them.
   let isEmptySuspected = false;
+  let trouble: string | undefined;
+  const noteTrouble = (said: string | undefined): void => {
+    trouble = said;
+  };
   return {
     capabilities,
     observePods: () => {
@@ -84,8 +92,10 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
         ownDirectories: own.directories,
         nowMs,
         checkEmpty,
+        noteTrouble,
       });
     },
+    podsTrouble: () => trouble,
     evict: (request) =>
       defer(() => {
         if (capabilities.evict !== null) {
@@ -133,15 +143,6 @@ function meansOf(
   };
 }
 
-/** Anybody may read it, so that what cannot be read is gone. */
-function readOomScoreAdj(pid: number): number | undefined {
-  try {
-    return wholeNumber(readControlRecord(`/proc/${pid}/oom_score_adj`));
-  } catch {
-    return undefined;
-  }
-}
-
 function evictHeld(
   handles: HandleCache,
   request: EvictRequest,
@@ -176,10 +177,12 @@ function noteEmpty(handle: PodHandle, progress: EvictProgress): void {
   if (progress.kind === 'empty' || isNothingToKill(progress)) handle.noteEmpty();
 }
 
-/** evictd and its ancestors: their pids, and the cgroups that hold them. */
+/**
+ * evictd, its ancestors and its helpers: their pids, and the cgroups that hold them. Where one of
+ * them cannot be found any more it is gone.
+ */
 function ownProcesses(
-  pid: number,
-  hierarchy: Hierarchy,
+  { pid, hierarchy, helpers = () => [] }: CgroupRuntimeInputs,
   nowMs: () => number,
 ): { readonly isOwn: (pid: number) => boolean; readonly directories: () => readonly string[] } {
   let readAtMs = Number.NEGATIVE_INFINITY;
@@ -187,11 +190,9 @@ function ownProcesses(
   let directories: readonly string[] = [];
   const refresh = (): void => {
     if (nowMs() - readAtMs < ANCESTRY_AGE_MS) return;
-    const chain = ancestry(pid);
-    pids = new Set(chain);
-    directories = chain
-      .map((one) => cgroupOf(one, 'memory', hierarchy))
-      .filter((one) => one !== undefined);
+    pids = new Set([...ancestry(pid), ...helpers(pid)]);
+    const theirs = [...pids].map((one) => cgroupOf(one, 'memory', hierarchy));
+    directories = [...new Set(theirs)].filter((one) => one !== undefined);
     readAtMs = nowMs();
   };
   refresh();

@@ -6,10 +6,14 @@ import { pidList } from '../../kernel/fields.ts';
 /** How many cgroups of one pod are looked at. */
 export const SUBTREE_LIMIT = 10_000;
 
-/** A cgroup directory and all below it, parents first. What vanishes meanwhile is left out. */
-export function subtree(top: BytePath): readonly BytePath[] {
+/**
+ * A cgroup directory and all below it, parents first. What vanishes meanwhile is left out.
+ *
+ * @param limit how many are enough; the children of one cgroup are taken together
+ */
+export function subtree(top: BytePath, limit: number = SUBTREE_LIMIT): readonly BytePath[] {
   const directories = [top];
-  for (let next = 0; next < directories.length && directories.length < SUBTREE_LIMIT; next += 1) {
+  for (let next = 0; next < directories.length && directories.length < limit; next += 1) {
     const directory = directories[next] as string;
     for (const name of childNames(directory)) directories.push(`${directory}/${name}`);
   }

@@ -1,12 +1,10 @@
 import type { BytePath } from '../../kernel/byte-path.ts';
+import { OOM_SCORE_ADJ_NEVER } from '../../kernel/oom-score-adj.ts';
 import type { Pidfd } from '../../native/types.ts';
 import { stopForks } from './pids-max.ts';
 import { type Held, type RoundResult, signalRound } from './signal-round.ts';
 import { processesBelow } from './subtree.ts';
 import { killThroughTwin } from './twin.ts';
-
-/** The only score that the kernel's OOM killer never takes. Source: proc(5), oom_score_adj. */
-const NEVER_KILLED = -1000;
 
 /** The signals that are sent; a rehearsal sends 0, which only checks. */
 const REAL_SIGNALS = { terminate: 15, kill: 9 } as const;
@@ -24,7 +22,7 @@ export interface Means {
   readonly pidsTwin: BytePath | undefined;
   /** Whether a pid is evictd's or an ancestor's. */
   readonly isOwn: (pid: number) => boolean;
-  /** `oom_score_adj` of a process; undefined when it is gone. */
+  /** `oom_score_adj` of a process; undefined when it is gone. What it throws fails the eviction. */
   readonly oomScoreAdj: (pid: number) => number | undefined;
 }
 
@@ -138,8 +136,8 @@ export class Victim {
     const { isOwn, oomScoreAdj } = this.#means;
     for (const pid of pids) {
       if (isOwn(pid)) return `pid ${pid} is evictd or an ancestor of it`;
-      if (this.#held.signalled === 0 && oomScoreAdj(pid) === NEVER_KILLED)
-        return `pid ${pid} has the oom_score_adj ${NEVER_KILLED}`;
+      if (this.#held.signalled === 0 && oomScoreAdj(pid) === OOM_SCORE_ADJ_NEVER)
+        return `pid ${pid} has the oom_score_adj ${OOM_SCORE_ADJ_NEVER}`;
     }
     for (const pid of pids) this.#seen.add(pid);
     return undefined;

@@ -36,8 +36,8 @@ export interface Ending {
 }
 
 export interface DaemonOptions {
-  /** The node's cgroup directory. */
-  readonly node: string;
+  /** The node's cgroup directory; undefined for the host. */
+  readonly node: string | undefined;
   /** Flags beside `--node-cgroup`, `--socket` and notification. */
   readonly args?: readonly string[];
   /** `--kernel-memcg-notification`; on by default. */
@@ -94,7 +94,7 @@ export function runArguments(options: DaemonOptions, socketPath: string | undefi
   return [
     MAIN,
     'run',
-    ...['--node-cgroup', options.node],
+    ...(options.node === undefined ? [] : ['--node-cgroup', options.node]),
     ...(socketPath === undefined ? [] : ['--socket', socketPath]),
     ...(options.notify === false ? [] : ['--kernel-memcg-notification']),
     ...(options.args ?? []),

@@ -80,7 +80,8 @@ export function nodeOf(cgroup: TestCgroup): TestNode {
   };
 }
 
-function podOf(cgroup: TestCgroup): TestPod {
+/** The pod that a cgroup is to be. */
+export function podOf(cgroup: TestCgroup): TestPod {
   return {
     cgroup,
     spawn: async ({ below = cgroup, onTerm = 'exit', beside = [], uid } = {}) => {

@@ -7,6 +7,8 @@ import {
   observePods,
   type PodFields,
 } from '../../../src/runtimes/cgroup/observe.ts';
+import { cgroupRuntime } from '../../../src/runtimes/cgroup/runtime.ts';
+import { liveScheduler } from '../../../src/sources/live-scheduler.ts';
 import { makeCgroup } from '../../support/cgroup.ts';
 import { describeWith } from '../../support/skip.ts';
 import { copyOf, fixture, openDescriptors } from '../support.ts';
@@ -130,6 +132,29 @@ describe('observePods', () => {
     }
     expect(names(inputs)).toHaveLength(2);
     expect(openDescriptors()).toBe(open);
+  });
+
+  it('says why pods may be missing, until none is any more', () => {
+    const directory = copyOf('cgroup-v1', 'node');
+    const runtime = cgroupRuntime({
+      directory,
+      isRoot: false,
+      parents: ['.', 'odd'],
+      hierarchy: { mountPoint: '/no/such', root: '/' },
+      fields: new Map(),
+      native: undefined,
+      allowPidKill: false,
+      scheduler: liveScheduler,
+      pid: process.pid,
+    });
+    onTestFinished(() => runtime.close());
+    expect(runtime.podsTrouble()).toBeUndefined();
+    writeFileSync(path.join(directory, 'odd'), '');
+    expect(runtime.observePods()).toHaveLength(2);
+    expect(runtime.podsTrouble()).toBe(`${directory}/odd cannot be listed: ENOTDIR`);
+    rmSync(path.join(directory, 'odd'));
+    expect(runtime.observePods()).toHaveLength(2);
+    expect(runtime.podsTrouble()).toBeUndefined();
   });
 
   it('of a node that is gone is empty', () => {

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EvictdError } from '../../../src/core/errors.ts';
-import { resolveNodeCgroup } from '../../../src/kernel/node-cgroup.ts';
+import { podParentDirectory, resolveNodeCgroup } from '../../../src/kernel/node-cgroup.ts';
 import { MEMORY_HIERARCHY, makeCgroup } from '../../support/cgroup.ts';
 import { describeWith } from '../../support/skip.ts';
 import { temporaryDirectory } from '../support.ts';
@@ -87,11 +87,19 @@ describe('resolveNodeCgroup', () => {
 });
 
 describeWith({ root: true, cgroupV1: true }, 'resolveNodeCgroup, on real cgroups', () => {
-  it('takes one and refuses the root', () => {
+  it('takes one, and the root where none is given', () => {
     const cgroup = makeCgroup();
     onTestFinished(() => cgroup.remove());
     expect(resolveNodeCgroup(cgroup.path).directory).toBe(cgroup.path);
     expect(resolveNodeCgroup(`/${cgroup.name}`).directory).toBe(cgroup.path);
-    expect(refusal(() => resolveNodeCgroup(MEMORY_HIERARCHY)).message).toContain('is the root');
+    expect(resolveNodeCgroup(cgroup.path).isRoot).toBe(false);
+    for (const given of [undefined, '/', MEMORY_HIERARCHY]) {
+      const node = resolveNodeCgroup(given);
+      expect(node).toMatchObject({ directory: MEMORY_HIERARCHY, isRoot: true });
+      expect(podParentDirectory(node, 'a/b')).toBe(`${MEMORY_HIERARCHY}/a/b`);
+      expect(refusal(() => podParentDirectory(node, '.'))).toMatchObject({
+        code: 'EVICTD_POD_PARENT',
+      });
+    }
   });
 });

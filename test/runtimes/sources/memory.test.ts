@@ -7,7 +7,7 @@ import {
   memoryAvailable,
   memoryReader,
 } from '../../../src/sources/memory.ts';
-import { makeCgroup } from '../../support/cgroup.ts';
+import { MEMORY_HIERARCHY, makeCgroup } from '../../support/cgroup.ts';
 import { spawnMemory } from '../../support/child.ts';
 import { describeWith } from '../../support/skip.ts';
 import { copyOf, fixture, openDescriptors } from '../support.ts';
@@ -117,6 +117,186 @@ describe('memoryReader', () => {
     reader.close();
     reader.close();
     expect(openDescriptors()).toBe(before);
+  });
+});
+
+/** A cgroup directory with these counters, and a limit. */
+function cgroupWith(usage: number, stat: Readonly<Record<string, number>>): string {
+  const directory = copyOf('cgroup-v1', 'node');
+  writeFileSync(path.join(directory, 'memory.usage_in_bytes'), `${usage}\n`);
+  const lines = Object.entries(stat).map(([name, value]) => `${name} ${value}\n`);
+  writeFileSync(path.join(directory, 'memory.stat'), lines.join(''));
+  return directory;
+}
+
+/** A `/proc/meminfo` with these lines, in KiB. */
+function meminfoWith(fields: Readonly<Record<string, number>>): string {
+  const file = path.join(copyOf('cgroup-v1', 'node'), 'meminfo');
+  const lines = Object.entries(fields).map(([name, kib]) => `${name}: ${kib} kB\n`);
+  writeFileSync(file, lines.join(''));
+  return file;
+}
+
+describe('counters that cannot be true', () => {
+  const LIMIT = 1000 * MI;
+  const stat = {
+    hierarchical_memory_limit: LIMIT,
+    total_rss: 300 * MI,
+    total_inactive_file: 100 * MI,
+    total_active_file: 50 * MI,
+    total_unevictable: 10 * MI,
+    total_shmem: 20 * MI,
+  };
+
+  it.each([
+    ['at the capacity', LIMIT, 'counters', 100 * MI],
+    ['5 % above it', 1.05 * LIMIT, 'counters', 50 * MI],
+    ['a byte more', 1.05 * LIMIT + 1, 'memory.stat', 640 * MI],
+  ])('usage %s', (_, usage, figures, available) => {
+    const read = readerOf(cgroupWith(usage, stat)).reading();
+    expect(read.figures).toBe(figures);
+    expect(read.refused === undefined).toBe(figures === 'counters');
+    expect(memoryAvailable(read, 'workingset').available).toBe(available);
+  });
+
+  it('are nothing available while forced charges may explain them', () => {
+    const read = readerOf(cgroupWith(1.05 * LIMIT, { ...stat, total_inactive_file: 0 })).reading();
+    expect(memoryAvailable(read, 'workingset').available).toBe(0);
+  });
+
+  it('are armed by the offset between the counter and the second source', () => {
+    const read = readerOf(cgroupWith(2 * LIMIT, stat)).reading();
+    expect(read.usageBytes).toBe(460 * MI);
+    expect(read.uncountedBytes).toBe(460 * MI - 2 * LIMIT);
+  });
+
+  it('leave the signal unknown where the second source cannot be true either', () => {
+    const { failure } = readerOf(cgroupWith(2 * LIMIT, { ...stat, total_rss: 2 * LIMIT }));
+    expect(failure()).toBe(
+      `memory.stat adds up to ${2 * LIMIT + 160 * MI} of a capacity of ${LIMIT}`,
+    );
+  });
+
+  it('case C12: usage far above the capacity evicts nobody', () => {
+    const directory = cgroupWith(80_342_220_800, {
+      hierarchical_memory_limit: 32_879_017_984,
+      total_rss: 9_000_000_000,
+      total_inactive_file: 10_048_962_560,
+      total_active_file: 2_000_000_000,
+      total_unevictable: 0,
+    });
+    const read = readerOf(directory).reading();
+    expect(read.refused).toBe(
+      `memory.usage_in_bytes is 80342220800 of a capacity of ${read.capacityBytes}`,
+    );
+    expect(read.capacityBytes).toBe(Math.min(32_879_017_984, hostBytes));
+    expect(memoryAvailable(read, 'workingset').available).toBe(read.capacityBytes - 11_000_000_000);
+  });
+});
+
+describe('memory sources', () => {
+  // Case C14: 31 of 32 GiB used, most of it page cache that is in use but could be dropped.
+  const GI = 1024 * MI;
+  const stat = {
+    hierarchical_memory_limit: 16 * GI,
+    total_inactive_file: GI,
+    total_active_file: 10 * GI,
+    total_shmem: GI / 2,
+  };
+
+  it('case C14: the working set holds active page cache against the node, memavailable does not', () => {
+    const directory = cgroupWith(15 * GI, stat);
+    const workingset = readerOf(directory).reading();
+    expect(workingset.availableBytes).toEqual({ workingset: 2 * GI, memavailable: 11.5 * GI });
+    expect(memoryAvailable(workingset, 'workingset').available).toBe(2 * GI);
+    expect(workingset.deductedBytes).toBe(GI);
+    const memavailable = readerOf(directory, { memorySource: 'memavailable' }).reading();
+    expect(memoryAvailable(memavailable, 'memavailable').available).toBe(11.5 * GI);
+    // Usage at which it would be 0, less the capacity: what the level to arm is put up by.
+    expect(memavailable.deductedBytes).toBe(10.5 * GI);
+  });
+
+  it('never deduct less than nothing: shared memory may exceed the page cache', () => {
+    const directory = cgroupWith(GI, { ...stat, total_shmem: 20 * GI });
+    const read = readerOf(directory, { memorySource: 'memavailable' }).reading();
+    expect(read.deductedBytes).toBe(0);
+    expect(read.availableBytes.memavailable).toBe(15 * GI);
+  });
+});
+
+describe('the root', () => {
+  const HOST = {
+    MemTotal: 1000 * 1024,
+    MemFree: 300 * 1024,
+    MemAvailable: 550 * 1024,
+    SReclaimable: 40 * 1024,
+    'Inactive(file)': 150 * 1024,
+  };
+  /** The counter has 200 MiB less than the host uses: kernel memory, slab, huge pages. */
+  const rootOf = (overrides: Partial<MemoryReaderInputs> = {}, host = HOST, counter = 460 * MI) =>
+    readerOf(
+      cgroupWith(counter, {
+        hierarchical_memory_limit: Number.MAX_SAFE_INTEGER,
+        total_inactive_file: 120 * MI,
+      }),
+      { isRoot: true, meminfo: meminfoWith(host), ...overrides },
+    );
+
+  it('is read from meminfo, by evictd’s own rule', () => {
+    const read = rootOf().reading();
+    expect(read).toMatchObject({
+      figures: 'meminfo',
+      refused: undefined,
+      capacityBytes: 1000 * MI,
+      usageBytes: 660 * MI,
+      inactiveFileBytes: 150 * MI,
+      workingSetBytes: 510 * MI,
+      availableBytes: { workingset: 490 * MI, memavailable: 550 * MI },
+      deductedBytes: 150 * MI,
+      uncountedBytes: 200 * MI,
+    });
+  });
+
+  it('has MemAvailable where that is asked for', () => {
+    const read = rootOf({ memorySource: 'memavailable' }).reading();
+    expect(memoryAvailable(read, 'memavailable').available).toBe(550 * MI);
+    expect(read.deductedBytes).toBe(210 * MI);
+  });
+
+  it('has the kubelet’s figure where that is asked for', () => {
+    const read = rootOf({ compatibility: 'kubelet' }).reading();
+    expect(read).toMatchObject({
+      figures: 'counters',
+      usageBytes: 460 * MI,
+      inactiveFileBytes: 120 * MI,
+      uncountedBytes: 0,
+      availableBytes: { workingset: 660 * MI },
+    });
+  });
+
+  it('goes back to meminfo where the kubelet’s figure cannot be true', () => {
+    const read = rootOf({ compatibility: 'kubelet' }, HOST, 2000 * MI).reading();
+    expect(read).toMatchObject({
+      figures: 'meminfo',
+      refused: `memory.usage_in_bytes is ${2000 * MI} of a capacity of ${1000 * MI}`,
+      usageBytes: 660 * MI,
+    });
+  });
+
+  it.each([
+    ['more free than there is', { ...HOST, MemFree: 1001 * 1024 }, 'more memory is free'],
+    ['no MemAvailable', { ...HOST, MemAvailable: Number.NaN }, 'meminfo has no MemAvailable'],
+  ])('is unknown where meminfo has %s', (_, host, why) => {
+    expect(rootOf({}, host).failure()).toContain(why);
+  });
+});
+
+describeWith({ root: true, cgroupV1: true }, 'memoryReader, on this host', () => {
+  it('finds what the root’s counter leaves out', () => {
+    const read = readerOf(MEMORY_HIERARCHY, { isRoot: true }).reading();
+    expect(read.capacityBytes).toBe(hostBytes);
+    expect(read.uncountedBytes).toBeGreaterThan(0);
+    expect(read.workingSetBytes).toBeLessThan(read.usageBytes);
   });
 });
 
