@@ -34,6 +34,18 @@ export async function checkConfigCommand(values: FlagValues): Promise<number> {
   return 0;
 }
 
+/** How pods would be ended on this machine. */
+export function renderKilling({ by, detail }: Killing): string {
+  return `killing: ${WORDS[by]} (${detail})\n`;
+}
+
+const WORDS: Readonly<Record<Killing['by'], string>> = {
+  pidfd: 'by pidfd',
+  'cgroup.kill': 'by cgroup.kill only',
+  pid: 'by pid',
+  nothing: 'not at all',
+};
+
 /**
  * What the host's figures make of the settings. The kubelet's figure leaves out of what is used
  * what the root's counter does: a threshold that is smaller than that is crossed too late to see.
@@ -83,18 +95,6 @@ export function remainderWarnings(
         "kubelet's figure leaves out on this host: memory runs out before it is met",
     );
 }
-
-/** How pods would be ended on this machine. */
-export function renderKilling({ by, detail }: Killing): string {
-  return `killing: ${WORDS[by]} (${detail})\n`;
-}
-
-const WORDS: Readonly<Record<Killing['by'], string>> = {
-  pidfd: 'by pidfd',
-  'cgroup.kill': 'by cgroup.kill only',
-  pid: 'by pid',
-  nothing: 'not at all',
-};
 
 /** The report: a table with one row for each threshold, then one line for each note and warning. */
 export function renderCheck({ settings, warnings, notes }: CheckedSettings): string {

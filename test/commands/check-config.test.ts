@@ -57,6 +57,17 @@ describe('renderCheck', () => {
   });
 });
 
+describe('renderKilling', () => {
+  it.each([
+    ['pidfd', 'by pidfd'],
+    ['cgroup.kill', 'by cgroup.kill only'],
+    ['pid', 'by pid'],
+    ['nothing', 'not at all'],
+  ] as const)('%s', (by, words) => {
+    expect(renderKilling({ by, detail: 'why' })).toBe(`killing: ${words} (why)\n`);
+  });
+});
+
 describe('remainderWarnings', () => {
   const { policy } = settingsFromFlags({
     '--eviction-hard': ['memory.available<100Mi'],
@@ -107,17 +118,6 @@ describeWith({ root: true, cgroupV1: true }, 'hostWarnings, on this host', () =>
     expect(hostWarnings(settings, liveScheduler)).toEqual([
       expect.stringMatching(/^--eviction-hard: memory\.available<1 is less than the \d+ bytes/),
     ]);
-  });
-});
-
-describe('renderKilling', () => {
-  it.each([
-    ['pidfd', 'by pidfd'],
-    ['cgroup.kill', 'by cgroup.kill only'],
-    ['pid', 'by pid'],
-    ['nothing', 'not at all'],
-  ] as const)('%s', (by, words) => {
-    expect(renderKilling({ by, detail: 'why' })).toBe(`killing: ${words} (why)\n`);
   });
 });
 

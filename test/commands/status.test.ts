@@ -15,11 +15,11 @@ function textOf(model: Partial<Model>, memorySource: 'workingset' | 'memavailabl
       memorySource,
       dryRun: false,
       kernelMemcgNotification: true,
+      killing: { by: 'pidfd', detail: 'by pidfd' },
       startedAtMs: 0,
       nowMs: 1000,
       wallMs: 0,
       droppedLogLines: 0,
-      killing: { by: 'pidfd', detail: '' },
     },
   );
   return formatStatus(document);

@@ -257,15 +257,17 @@ describeWith({ root: true, cgroupV1: true }, 'a hard threshold', () => {
     const node = makeNode(256 * MI);
     const web = await node.bystander();
     const leak = await node.pod('leak').spawn();
+    // A rehearsal would find out that nobody is in it: by polling alone there is none but the first.
+    const daemon = await startDaemon({
+      node: node.path,
+      notify: false,
+      args: [...HARD_64, '--pod', 'empty=priority:-100', '--pod', 'web=request:100Mi'],
+    });
     node.pod('empty');
     // What a dead process has left: charged, and nobody to kill for it.
     const shm = tmpfs('64m');
     const writer = nodePodShell(node.path, 'empty', shm, 24);
     expect(writer.status).toBe(0);
-    const daemon = await startDaemon({
-      node: node.path,
-      args: [...HARD_64, '--pod', 'empty=priority:-100', '--pod', 'web=request:100Mi'],
-    });
     await fill(node.cgroup, leak, 210 * MI);
     expect(await death(leak)).toMatchObject({ signal: 'SIGKILL' });
     const evictions = await daemon.ended(2);

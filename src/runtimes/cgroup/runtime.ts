@@ -9,7 +9,7 @@ import {
   pathIn,
   sameGroupIn,
 } from '../../kernel/hierarchy.ts';
-import { oomScoreAdj } from '../../kernel/oom-score-adj.ts';
+import { oomScoreAdj as readOomScoreAdj } from '../../kernel/oom-score-adj.ts';
 import type { NativeAddon, Pidfd } from '../../native/types.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
 import { evictPod } from './evict.ts';
@@ -125,7 +125,7 @@ function meansOf(
   inputs: CgroupRuntimeInputs,
   known: Pick<Means, 'hasPidfd' | 'isOwn'> & { readonly unified: Hierarchy | undefined },
 ): (handle: PodHandle) => Means {
-  const { native, hierarchy, oomScoreAdj: oomScoreAdjOf = oomScoreAdj } = inputs;
+  const { native, hierarchy, oomScoreAdj = readOomScoreAdj } = inputs;
   const { unified, hasPidfd, isOwn } = known;
   const directory = fromText(inputs.directory);
   const pids = findHierarchy('pids');
@@ -140,7 +140,7 @@ function meansOf(
       twin: unified && sameGroupIn(unified, hierarchy, pod),
       pidsTwin: pids && sameGroupIn(pids, hierarchy, pod),
       isOwn,
-      oomScoreAdj: oomScoreAdjOf,
+      oomScoreAdj,
     };
   };
 }

@@ -22,7 +22,7 @@ export interface Means {
   readonly pidsTwin: BytePath | undefined;
   /** Whether a pid is evictd's or an ancestor's. */
   readonly isOwn: (pid: number) => boolean;
-  /** `oom_score_adj` of a process; undefined when it is gone. */
+  /** `oom_score_adj` of a process; undefined when it is gone. What it throws fails the eviction. */
   readonly oomScoreAdj: (pid: number) => number | undefined;
 }
 
@@ -43,6 +43,7 @@ export class Victim {
   readonly #killedThroughTwin = new Set<number>();
   /** All that were ever listed. */
   readonly #seen = new Set<number>();
+  #killedAgainstForks = 0;
   #forksTried = false;
   #letFork: (() => void) | undefined;
 
@@ -55,7 +56,8 @@ export class Victim {
 
   /** How many different processes were sent a signal. */
   get signalled(): number {
-    return this.#held.signalled;
+    // What dies of the second line before a pidfd was had of it is not counted there.
+    return Math.max(this.#held.signalled, this.#killedAgainstForks);
   }
 
   get pidfds(): ReadonlyMap<number, Pidfd> {
@@ -136,7 +138,7 @@ export class Victim {
     const { isOwn, oomScoreAdj } = this.#means;
     for (const pid of pids) {
       if (isOwn(pid)) return `pid ${pid} is evictd, an ancestor or a helper of it`;
-      if (this.#held.signalled === 0 && oomScoreAdj(pid) === OOM_SCORE_ADJ_NEVER)
+      if (this.signalled === 0 && oomScoreAdj(pid) === OOM_SCORE_ADJ_NEVER)
         return `pid ${pid} has the oom_score_adj ${OOM_SCORE_ADJ_NEVER}`;
     }
     for (const pid of pids) this.#seen.add(pid);
@@ -160,7 +162,10 @@ export class Victim {
       isOwn,
       rehearsal: false,
     });
-    for (const pid of killed.pids ?? []) this.#killedThroughTwin.add(pid);
+    for (const pid of killed.pids ?? []) {
+      this.#killedThroughTwin.add(pid);
+      this.#killedAgainstForks += 1;
+    }
   };
 
   #killThroughTwin(): VictimRound {
