@@ -34,18 +34,26 @@ export function withDirectory<T>(directory: BytePath, act: (held: BytePath) => T
 }
 
 /**
- * Compares a twin with a pod's memory cgroup, both with all below. The lists are read in turns, so
- * that neither a process that ends meanwhile nor one that is forked counts as a difference.
+ * Compares a twin with a pod's memory cgroup, both with all below. What differs is looked at once
+ * more, so that neither a process that ends meanwhile nor one that is forked counts as a difference:
+ * a fork puts the child into both groups at once.
  */
 export function compare(twin: BytePath, pod: BytePath): Comparison {
-  const before = processesBelow(twin);
   const memory = new Set(processesBelow(pod));
-  const after = new Set(processesBelow(twin));
+  const pids = processesBelow(twin);
+  const inTwin = new Set(pids);
   // A process outside of this PID namespace is listed as 0, and might be anybody.
-  const stranger = before.find((pid) => pid === 0 || (after.has(pid) && !memory.has(pid)));
-  const left = [...memory].filter((pid) => !after.has(pid));
-  const still = left.length === 0 ? new Set<number>() : new Set(processesBelow(pod));
-  return { pids: [...after], stranger, missing: left.find((pid) => still.has(pid)) };
+  const outside = pids.filter((pid) => pid === 0 || !memory.has(pid));
+  const absent = [...memory].filter((pid) => !inTwin.has(pid));
+  if (outside.length === 0 && absent.length === 0)
+    return { pids, stranger: undefined, missing: undefined };
+  const later = new Set(processesBelow(pod));
+  const still = new Set(processesBelow(twin));
+  return {
+    pids,
+    stranger: outside.find((pid) => pid === 0 || (!later.has(pid) && still.has(pid))),
+    missing: absent.find((pid) => later.has(pid)),
+  };
 }
 
 /** Whom a twin must hold for its `cgroup.kill` to be used. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { NEVER } from 'rxjs';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { findHierarchy } from '../../../src/kernel/hierarchy.ts';
 import { loadNative, type NativeAddon } from '../../../src/native/index.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../../src/ports/runtime.ts';
@@ -185,31 +185,51 @@ describeWith({ root: true, cgroupV1: true, hybrid: true }, 'without the addon', 
   });
 });
 
-describeWith({ root: true, cgroupV1: true }, 'by number, where that is permitted', () => {
-  it('ends a pod, TERM first', async () => {
-    const { node, victim, bystander } = await makePod();
-    const runtime = runtimeOf(node, { allowPidKill: true });
-    expect(runtime.capabilities.killing.by).toBe('pid');
-    const progress = await evict(runtime, { gracePeriodMs: 100 });
-    expect(kinds(progress)).toEqual(['terminating', 'killed', 'empty']);
-    expect(await victim.exited).toMatchObject({ signal: 'SIGKILL' });
-    await expectAlive(bystander);
-  });
+describeWith(
+  { root: true, cgroupV1: true, hybrid: true },
+  'by number, where that is permitted',
+  () => {
+    it('ends a pod, TERM first', async () => {
+      const { node, victim, bystander } = await makePod();
+      const runtime = runtimeOf(node, { allowPidKill: true });
+      expect(runtime.capabilities.killing.by).toBe('pid');
+      const progress = await evict(runtime, { gracePeriodMs: 100 });
+      expect(kinds(progress)).toEqual(['terminating', 'killed', 'empty']);
+      expect(await victim.exited).toMatchObject({ signal: 'SIGKILL' });
+      await expectAlive(bystander);
+    });
 
-  it('signals nobody whose cgroup or start time is another', async () => {
-    const { pod, victim, bystander } = await makePod();
-    const path = pod.path.slice(MEMORY_HIERARCHY.length);
-    const process_ = processByPid(victim.pid, path);
-    process_.signal(0);
-    expect(() => processByPid(bystander.pid, path).signal(0)).toThrow('no process of the pod');
-    pod.child('inner').join(victim.pid);
-    process_.signal(0);
-    await bystander.kill();
-    expect(() => processByPid(bystander.pid, path)).toThrow('no process of the pod');
-    await victim.kill();
-    expect(() => process_.signal(0)).toThrow('no process of the pod');
-  });
-});
+    it.each([
+      ['the twin where it is exactly the pod', false],
+      ['the number beside a twin that is not', true],
+    ])('kills through %s', async (_, isShared) => {
+      const { node, pod, victim, bystander } = await makePod();
+      const twin = twinOf(pod);
+      for (const { pid } of isShared ? [victim, bystander] : [victim]) twin.join(pid);
+      const byNumber = vi.spyOn(process, 'kill');
+      onTestFinished(() => byNumber.mockRestore());
+      const progress = await evict(runtimeOf(node, { allowPidKill: true }));
+      expect(kinds(progress)).toEqual(['killed', 'empty']);
+      expect(await victim.exited).toMatchObject({ signal: 'SIGKILL' });
+      expect(byNumber.mock.calls.some(([, signal]) => signal === 9)).toBe(isShared);
+      await expectAlive(bystander);
+    });
+
+    it('signals nobody whose cgroup or start time is another', async () => {
+      const { pod, victim, bystander } = await makePod();
+      const path = pod.path.slice(MEMORY_HIERARCHY.length);
+      const process_ = processByPid(victim.pid, path);
+      process_.signal(0);
+      expect(() => processByPid(bystander.pid, path).signal(0)).toThrow('no process of the pod');
+      pod.child('inner').join(victim.pid);
+      process_.signal(0);
+      await bystander.kill();
+      expect(() => processByPid(bystander.pid, path)).toThrow('no process of the pod');
+      await victim.kill();
+      expect(() => process_.signal(0)).toThrow('no process of the pod');
+    });
+  },
+);
 
 describeWith({ root: true, cgroupV1: true, hybrid: true }, 'compare', () => {
   it('tells who is in the twin alone, and who is in the pod alone', async () => {
