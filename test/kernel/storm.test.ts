@@ -185,7 +185,7 @@ describeWith({ root: true, cgroupV1: true }, 'arming anew', () => {
       });
       const said = daemon.said();
       expect(said.filter((msg) => msg === 'degraded')).toHaveLength(round);
-      expect(said.filter((msg) => msg.endsWith('is read again'))).toHaveLength(round);
+      expect(said.filter((msg) => msg === 'read again as it should be')).toHaveLength(round);
     }
     await until(
       'the old eventfds are closed',
