@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import type { SchedulerLike } from 'rxjs';
 import { type FlagValues, settingsFromFlags } from '../config/flags.ts';
 import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
+import { describeAt, describeError, EvictdError } from '../core/errors.ts';
 import { formatPercentage, formatQuantity } from '../core/quantity.ts';
 import { type Threshold, type ThresholdValue, thresholdLevel } from '../core/threshold.ts';
 import { findUnified } from '../kernel/hierarchy.ts';
@@ -47,27 +49,57 @@ const WORDS: Readonly<Record<Killing['by'], string>> = {
 };
 
 /**
- * What the host's figures make of the settings. The kubelet's figure leaves out of what is used
- * what the root's counter does: a threshold that is smaller than that is crossed too late to see.
- * Where the host cannot be read nothing is said: `run` would say it.
+ * What this host makes of the settings: what `run` would refuse or could not see here, which need not
+ * be so where the settings are meant for.
  */
 export function hostWarnings(
-  { policy, compatibility, nodeCgroup, memorySource }: Settings,
+  settings: Settings,
   scheduler: SchedulerLike,
   resolve: typeof resolveNodeCgroup = resolveNodeCgroup,
 ): readonly string[] {
-  if (compatibility !== 'kubelet') return [];
   let node: NodeCgroup;
   try {
-    node = resolve(nodeCgroup);
-  } catch {
-    return [];
+    node = resolve(settings.nodeCgroup);
+  } catch (error) {
+    return error instanceof EvictdError ? [`run would refuse here: ${describeError(error)}`] : [];
   }
-  if (!node.isRoot) return [];
+  return [...placeWarnings(settings, node), ...figureWarnings(settings, node, scheduler)];
+}
+
+/** Where pods would be. */
+function placeWarnings({ podParents, pods }: Settings, node: NodeCgroup): readonly string[] {
+  if (node.isRoot && podParents.length === 0 && pods.size === 0) {
+    return [
+      'nothing is evictable: on the host a pod is what --pod names or what lies below a --pod-parent',
+    ];
+  }
+  const missing = (path: string): boolean => !existsSync(`${node.directory}/${path}`);
+  return [
+    ...podParents
+      .filter(missing)
+      .map((path) => describeAt({ source: '--pod-parent', value: path }, ABSENT)),
+    ...[...pods.keys()]
+      .filter(missing)
+      .map((path) => describeAt({ source: '--pod', value: path }, ABSENT)),
+  ];
+}
+
+const ABSENT = 'no such cgroup here yet';
+
+/**
+ * What the node's figures make of the thresholds. The kubelet's figure leaves out of what is used what
+ * the root's counter does: a threshold that is smaller than that is crossed too late to see. Where
+ * the node cannot be read nothing is said: `run` would say it.
+ */
+function figureWarnings(
+  { policy, compatibility, memorySource }: Settings,
+  { directory, isRoot }: NodeCgroup,
+  scheduler: SchedulerLike,
+): readonly string[] {
   const reader = memoryReader({
     signal: 'memory.available',
-    directory: node.directory,
-    isRoot: true,
+    directory,
+    isRoot,
     compatibility: 'evictd',
     memorySource,
     nowMs: () => scheduler.now(),
@@ -75,7 +107,32 @@ export function hostWarnings(
   const reading = reader.read();
   reader.close();
   if (isFailure(reading)) return [];
-  return remainderWarnings(policy.thresholds, reading);
+  return [
+    ...alwaysMetWarnings(policy.thresholds, reading),
+    ...(compatibility === 'kubelet' && isRoot ? remainderWarnings(policy.thresholds, reading) : []),
+  ];
+}
+
+/** One warning for each threshold that the node could never satisfy. */
+function alwaysMetWarnings(
+  thresholds: readonly Threshold[],
+  { capacityBytes }: MemoryReading,
+): readonly string[] {
+  return thresholds
+    .filter(
+      (threshold) =>
+        threshold.signal === 'memory.available' &&
+        thresholdLevel(threshold, capacityBytes, false) >= capacityBytes,
+    )
+    .map(
+      ({ kind, signal, value }) =>
+        `--eviction-${kind}: ${signal}<${value.text} is not below this node's capacity of ` +
+        `${formatBytes(capacityBytes)}: always met`,
+    );
+}
+
+function formatBytes(bytes: number): string {
+  return formatQuantity(BigInt(bytes) * 1_000_000_000n, 'binary');
 }
 
 /** One warning for each threshold that is smaller than what the counter leaves out. */
@@ -91,7 +148,7 @@ export function remainderWarnings(
     )
     .map(
       ({ kind, signal, value }) =>
-        `--eviction-${kind}: ${signal}<${value.text} is less than the ${uncountedBytes} bytes that the ` +
+        `--eviction-${kind}: ${signal}<${value.text} is less than the ${formatBytes(uncountedBytes)} that the ` +
         "kubelet's figure leaves out on this host: memory runs out before it is met",
     );
 }

@@ -44,6 +44,10 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
   for (const parent of parents.filter((directory) => !existsSync(directory))) {
     log.logger.warn({ parent }, 'a pod parent is not there yet');
   }
+  const absent = (path: string): boolean => !existsSync(`${node.directory}/${path}`);
+  for (const pod of [...settings.pods.keys()].filter(absent)) {
+    log.logger.warn({ pod }, 'a named pod is not there yet');
+  }
 
   const { addon, ...failure } = loadNative();
   const inputs = {
@@ -75,7 +79,8 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
         thresholds: settings.policy.thresholds.map(
           ({ signal, kind, value }) => `${kind}: ${signal}<${value.text}`,
         ),
-        kernelMemcgNotification: settings.kernelMemcgNotification,
+        kernelMemcgNotification: settings.kernelMemcgNotification && addon !== undefined,
+        compatibility: settings.compatibility,
         dryRun: settings.dryRun,
       },
       'ready',
@@ -101,7 +106,8 @@ function stopSignals() {
 }
 
 function nativeReason(failure: { readonly reason?: string }, { killing }: Daemon): string {
-  return `evictd polls; ${killing.detail}; ${failure.reason ?? 'unknown reason'}`;
+  const { reason = 'unknown reason' } = failure;
+  return `evictd polls; ${killing.detail}; npm rebuild evictd builds it: ${reason}`;
 }
 
 /** The lowest real-time priority: ahead of every normal process, behind the kernel's own. */

@@ -88,9 +88,7 @@ function notesOf({ podsHaveParent }: ThresholdTexts, thresholds: readonly Thresh
     ({ signal, kind }) => signal === 'memory.available' && kind === 'hard',
   );
   if (podsHaveParent || !isHard) return [];
-  return [
-    "allocatableMemory.available has no threshold: the pods share no parent but the node's own cgroup",
-  ];
+  return ['allocatableMemory.available has no threshold: the pods have no parent of their own'];
 }
 
 /** Parses each text; a signal whose parser says undefined is left out. */
@@ -167,7 +165,7 @@ function warningsOf(texts: ThresholdTexts, thresholds: readonly Threshold[]): re
       : [texts.hard, texts.soft].flatMap((some) =>
           warnWhere(
             some,
-            "never met: the pods share no parent but the node's own cgroup",
+            'never met: the pods have no parent of their own',
             (signal) => signal === 'allocatableMemory.available',
           ),
         )),

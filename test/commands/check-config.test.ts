@@ -6,14 +6,14 @@ import {
   renderCheck,
   renderKilling,
 } from '../../src/commands/check-config.ts';
-import { settingsFromFlags } from '../../src/config/flags.ts';
+import { type FlagValues, settingsFromFlags } from '../../src/config/flags.ts';
+import { EvictdError } from '../../src/core/errors.ts';
 import { liveScheduler } from '../../src/sources/live-scheduler.ts';
+import { fixture } from '../runtimes/support.ts';
 import { MI, reading } from '../support/builders.ts';
-import { MEMORY_HIERARCHY } from '../support/cgroup.ts';
 import { describeWith } from '../support/skip.ts';
 
-const NOTE =
-  "allocatableMemory.available has no threshold: the pods share no parent but the node's own cgroup";
+const NOTE = 'allocatableMemory.available has no threshold: the pods have no parent of their own';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -80,7 +80,7 @@ describe('remainderWarnings', () => {
       remainderWarnings(policy.thresholds, reading({ uncountedBytes }));
     expect(warningsAt(100 * MI)).toEqual([]);
     expect(warningsAt(100 * MI + 1)).toEqual([
-      "--eviction-hard: memory.available<100Mi is less than the 104857601 bytes that the kubelet's " +
+      "--eviction-hard: memory.available<100Mi is less than the 104857601 that the kubelet's " +
         'figure leaves out on this host: memory runs out before it is met',
     ]);
     expect(warningsAt(300 * MI + 1)).toHaveLength(2);
@@ -88,46 +88,79 @@ describe('remainderWarnings', () => {
 });
 
 describe('hostWarnings', () => {
-  const settings = (compatibility: string) =>
-    settingsFromFlags({
-      '--compatibility': [compatibility],
-      '--eviction-hard': ['memory.available<1'],
-    }).settings;
+  const settings = (values: FlagValues) => settingsFromFlags(values).settings;
 
-  it('are of the host alone, and of the kubelet’s figure alone', () => {
-    const host = (isRoot: boolean) => () => ({
-      directory: MEMORY_HIERARCHY,
-      hierarchy: { mountPoint: MEMORY_HIERARCHY, root: '/' },
-      isRoot,
-    });
-    expect(hostWarnings(settings('evictd'), liveScheduler, host(true))).toEqual([]);
-    expect(hostWarnings(settings('kubelet'), liveScheduler, host(false))).toEqual([]);
+  /** A node of the fixtures, said to be the root or not. */
+  const node = (isRoot: boolean) => () => ({
+    directory: fixture('cgroup-v1', 'node'),
+    hierarchy: { mountPoint: '/no/such', root: '/' },
+    isRoot,
+  });
+
+  it.each<[string, FlagValues, boolean, readonly string[]]>([
+    ['nothing to say', {}, false, []],
+    [
+      'nothing evictable',
+      {},
+      true,
+      [expect.stringMatching(/^nothing is evictable: on the host a pod is what --pod names/)],
+    ],
+    [
+      'what is not there',
+      { '--pod-parent': ['.', 'nope'], '--pod': ['pod-a=protected', 'dbb=protected'] },
+      false,
+      ['--pod-parent "nope": no such cgroup here yet', '--pod "dbb": no such cgroup here yet'],
+    ],
+    [
+      'a threshold above the capacity',
+      { '--eviction-hard': ['memory.available<1Gi'] },
+      false,
+      [
+        "--eviction-hard: memory.available<1Gi is not below this node's capacity of 512Mi: always met",
+      ],
+    ],
+  ])('%s', (_, values, isRoot, expected) => {
+    expect(hostWarnings(settings(values), liveScheduler, node(isRoot))).toEqual(expected);
+  });
+
+  it('say what run would refuse here, and nothing where there is nothing to be asked', () => {
+    const refuse = () => {
+      throw new EvictdError('EVICTD_NODE_CGROUP', 'is no cgroup', { value: 'x' });
+    };
+    expect(hostWarnings(settings({}), liveScheduler, refuse)).toEqual([
+      'run would refuse here: "x": is no cgroup',
+    ]);
     const missing = () => {
       throw new Error('no hierarchy');
     };
-    expect(hostWarnings(settings('kubelet'), liveScheduler, missing)).toEqual([]);
+    expect(hostWarnings(settings({}), liveScheduler, missing)).toEqual([]);
   });
 });
 
 describeWith({ root: true, cgroupV1: true }, 'hostWarnings, on this host', () => {
   it('reads what the root’s counter leaves out', () => {
-    const { settings } = settingsFromFlags({
+    const given = {
       '--compatibility': ['kubelet'],
+      '--pod-parent': ['.'],
       '--eviction-hard': ['memory.available<1'],
-    });
-    expect(hostWarnings(settings, liveScheduler)).toEqual([
-      expect.stringMatching(/^--eviction-hard: memory\.available<1 is less than the \d+ bytes/),
+    };
+    const warnings = (values: FlagValues) =>
+      hostWarnings(settingsFromFlags(values).settings, liveScheduler);
+    expect(warnings(given)).toEqual([
+      expect.stringMatching(/^--eviction-hard: memory\.available<1 is less than the \d+\w* that/),
     ]);
+    expect(warnings({ ...given, '--compatibility': ['evictd'] })).toEqual([]);
   });
 });
 
 describe('checkConfigCommand', () => {
   it('ends with 0 when the flags are valid, warnings or not', async () => {
     const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-    expect(await checkConfigCommand({ '--eviction-hard': [''] })).toBe(0);
+    const values = { '--eviction-hard': [''], '--pod-parent': ['.'] };
+    expect(await checkConfigCommand({ ...values, '--node-cgroup': ['/no/such'] })).toBe(0);
     expect(write).toHaveBeenCalledExactlyOnceWith(
       expect.stringMatching(
-        /^warning: no eviction threshold is left: nothing will be evicted\nkilling: by .+\n$/,
+        /^warning: no eviction threshold is left: .+\nwarning: run would refuse here: .+\nkilling: .+\n$/,
       ),
     );
   });

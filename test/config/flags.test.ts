@@ -65,9 +65,7 @@ describe('settingsFromFlags', () => {
         scheduling: 'rr',
       },
       warnings: [],
-      notes: [
-        "allocatableMemory.available has no threshold: the pods share no parent but the node's own cgroup",
-      ],
+      notes: ['allocatableMemory.available has no threshold: the pods have no parent of their own'],
     });
   });
 
@@ -163,15 +161,14 @@ describe('allocatableMemory.available', () => {
 
   it('says where no copy is made, and warns where its own threshold is never met', () => {
     const note =
-      "allocatableMemory.available has no threshold: the pods share no parent but the node's own cgroup";
+      'allocatableMemory.available has no threshold: the pods have no parent of their own';
     expect(settingsFromFlags({}).notes).toEqual([note]);
     expect(settingsFromFlags(parents).notes).toEqual([]);
     expect(settingsFromFlags({ '--eviction-hard': [''] }).notes).toEqual([]);
     const own = { '--eviction-hard': ['allocatableMemory.available<1Gi'] };
     expect(settingsFromFlags({ ...own, ...parents }).warnings).toEqual([]);
     expect(settingsFromFlags(own).warnings).toEqual([
-      '--eviction-hard: allocatableMemory.available "1Gi": never met: the pods share no parent but the ' +
-        "node's own cgroup",
+      '--eviction-hard: allocatableMemory.available "1Gi": never met: the pods have no parent of their own',
     ]);
   });
 });

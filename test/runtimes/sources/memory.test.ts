@@ -311,7 +311,8 @@ describeWith({ root: true, cgroupV1: true }, 'memoryReader, on a real cgroup', (
     expect(before.capacityBytes).toBe(256 * MI);
     await child.grow(64 * MI);
     const grown = reading().usageBytes - before.usageBytes;
-    expect(grown).toBeGreaterThanOrEqual(64 * MI);
+    // The kernel charges in batches: the reading before may be some of one too high.
+    expect(grown).toBeGreaterThan(63 * MI);
     expect(grown).toBeLessThan(72 * MI);
     cgroup.write('memory.limit_in_bytes', 128 * MI);
     expect(reading().capacityBytes).toBe(128 * MI);
