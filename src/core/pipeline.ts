@@ -14,7 +14,7 @@ import type { Policy } from './policy.ts';
 import { POLL_FLOOR_MS } from './polling.ts';
 import { DUE, type Due, scanUntilDue } from './scan-until-due.ts';
 import type { NodeCondition } from './signal.ts';
-import { INITIAL_STATE, type Sample, type StepResult, step } from './step.ts';
+import { INITIAL_STATE, RANK_AGAIN_MS, type Sample, type StepResult, step } from './step.ts';
 
 /** Wake-ups that pass at once in each window; five rungs of a ladder may come together. */
 export const WAKEUP_BURST = 4;
@@ -50,6 +50,8 @@ export interface Turn extends StepResult {
   readonly reason: ReadReason;
   readonly sample: Sample;
   readonly podsDueAtMs: number;
+  /** When all pods were last read, monotonic ms, and how long that took. */
+  readonly podsRead?: { readonly atMs: number; readonly tookMs: number } | undefined;
   /** When the next sample is taken if nothing happens before, monotonic ms. */
   readonly lookAgainAtMs: number;
 }
@@ -82,7 +84,7 @@ export function evictionPipeline(
   );
   return merge(outcomes$, wakeups$).pipe(
     scanUntilDue<Input, Turn>(
-      (last, input) => takeTurn(inputs, policy, scheduler.now(), last, input),
+      (last, input) => takeTurn(inputs, policy, () => scheduler.now(), last, input),
       (turn) => turn.lookAgainAtMs,
       scheduler,
     ),
@@ -96,19 +98,27 @@ type Input =
 function takeTurn(
   inputs: PipelineInputs,
   policy: Policy,
-  nowMs: number,
+  clock: () => number,
   last: Turn | undefined,
   input: Input | Due,
 ): Turn {
+  const nowMs = clock();
+  let podsRead = last?.podsRead;
+  const readPods = (): readonly PodObservation[] => {
+    const startMs = clock();
+    const pods = inputs.readPods();
+    podsRead = { atMs: nowMs, tookMs: clock() - startMs };
+    return pods;
+  };
   const podsDue = arePodsDue(nowMs, last, input);
   const seen: Sample = {
     nowMs,
     observations: inputs.read(),
-    ...(podsDue ? { pods: inputs.readPods() } : {}),
+    ...(podsDue ? { pods: readPods() } : {}),
     ...(input !== DUE && input.reason === 'outcome' ? { outcome: input.outcome } : {}),
   };
   const first = step(policy, last?.state ?? INITIAL_STATE, seen);
-  const pods = first.decision.kind === 'observePods' ? inputs.readPods() : undefined;
+  const pods = first.decision.kind === 'observePods' ? readPods() : undefined;
   const sample: Sample = pods === undefined ? seen : { ...seen, pods };
   // The outcome was taken in by the first step.
   const { observations } = seen;
@@ -124,6 +134,7 @@ function takeTurn(
     reason: input === DUE ? 'due' : input.reason,
     sample,
     podsDueAtMs,
+    podsRead,
     lookAgainAtMs: Math.min(pollAtMs, podsDueAtMs, result.wakeAtMs ?? pollAtMs),
   };
 }
@@ -136,21 +147,26 @@ function pollAfterMs(
   { state }: StepResult,
 ): number {
   const pollMs = inputs.pollAfterMs(last?.sample, sample);
-  return state.noCandidateAtMs === undefined ? pollMs : Math.max(pollMs, IMPOSSIBLE_POLL_MS);
+  const isImpossible = state.noCandidateAtMs !== undefined && state.due.length > 0;
+  return isImpossible ? Math.max(pollMs, IMPOSSIBLE_POLL_MS) : pollMs;
 }
 
 /**
  * All pods are read each interval; and at a wake-up while none may be evicted, since somebody takes
- * memory, and it may be a pod that was not there when they were ranked.
+ * memory, and it may be a pod that was not there when they were ranked; the less often the longer it
+ * takes.
  */
 function arePodsDue(nowMs: number, last: Turn | undefined, input: Input | Due): boolean {
   if (last === undefined) return true;
   if (input === DUE) return nowMs >= last.podsDueAtMs;
-  const rankedAtMs = last.state.noCandidateAtMs;
-  return (
-    input.reason === 'wakeup' && rankedAtMs !== undefined && nowMs - rankedAtMs >= POLL_FLOOR_MS
-  );
+  if (input.reason !== 'wakeup' || last.state.noCandidateAtMs === undefined) return false;
+  const { atMs, tookMs } = last.podsRead ?? { atMs: Number.NEGATIVE_INFINITY, tookMs: 0 };
+  const gapMs = Math.min(Math.max(POLL_FLOOR_MS, tookMs * READ_SHARE), RANK_AGAIN_MS);
+  return nowMs - atMs >= gapMs;
 }
+
+/** Reading all pods at wake-ups takes no more than one part in so many of the time. */
+const READ_SHARE = 50;
 
 /** What is to be done, as it is decided; inaction is left out. */
 export function decisionsOf(

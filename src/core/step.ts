@@ -43,6 +43,9 @@ export const PASS_OVER_EMPTY_MS = 1000;
  */
 export const RANK_AGAIN_MS = 1000;
 
+/** How soon they are ranked again when the pressure is new, ms: right at a threshold a reading wavers. */
+export const RANK_NEW_MS = 250;
+
 /**
  * How long nothing must have been met for pressure to count as new, ms: right at a threshold a
  * reading wavers, and a dry run would speak at each crossing.
@@ -238,9 +241,9 @@ function decide(policy: Policy, state: State, sample: Sample): Decision {
   if (cause === undefined) return { kind: 'none', why: 'calm' };
   if (state.said) return { kind: 'none', why: 'said' };
   if (sample.pods === undefined) {
-    const isRanked =
-      sample.nowMs - (state.noCandidateAtMs ?? Number.NEGATIVE_INFINITY) < RANK_AGAIN_MS;
-    return isRanked ? { kind: 'none', why: 'noCandidate', cause } : { kind: 'observePods', cause };
+    return isRanked(state, cause.threshold, sample.nowMs)
+      ? { kind: 'none', why: 'noCandidate', cause }
+      : { kind: 'observePods', cause };
   }
   const pod = rankPods(cause.threshold.signal, sample.pods).find(
     (candidate) => candidate.protectedBecause === undefined && !state.passedOver.has(candidate.id),
@@ -249,6 +252,18 @@ function decide(policy: Policy, state: State, sample: Sample): Decision {
   const hard = isHard(cause.threshold);
   const gracePeriodMs = 1000 * victimGraceSeconds(policy, hard, pod);
   return { kind: 'evict', pod, hard, gracePeriodMs, cause, message: evictionMessage(cause, pod) };
+}
+
+/** Whether ranking has found nobody so lately that it is not done again; less lately for new pressure. */
+function isRanked(state: State, threshold: Threshold, nowMs: number): boolean {
+  const { noCandidateAtMs, firstObserved } = state;
+  if (noCandidateAtMs === undefined) return false;
+  const isNew = (firstObserved.get(thresholdId(threshold)) ?? nowMs) > noCandidateAtMs;
+  return nowMs - noCandidateAtMs < (isNew ? RANK_NEW_MS : RANK_AGAIN_MS);
+}
+
+function isRankedWhileCalm({ noCandidateAtMs }: State, nowMs: number): boolean {
+  return noCandidateAtMs !== undefined && nowMs - noCandidateAtMs < RANK_NEW_MS;
 }
 
 /** Only a hard threshold may reach an eviction that runs, and only one in its grace. */
@@ -306,6 +321,8 @@ function remember(state: State, decision: Decision, sample: Sample): State {
     case 'observePods':
       return state;
     case 'none':
+      // Right at a threshold a reading wavers: what ranking found holds until the next one is due.
+      if (decision.why === 'calm' && isRankedWhileCalm(state, sample.nowMs)) return state;
       if (decision.why !== 'noCandidate') return { ...state, noCandidateAtMs: undefined };
       if (sample.pods === undefined) return state;
       return {

@@ -1,4 +1,14 @@
-import { filter, map, NEVER, type Observable, of } from 'rxjs';
+import {
+  filter,
+  ignoreElements,
+  interval,
+  map,
+  NEVER,
+  type Observable,
+  of,
+  type SchedulerLike,
+  startWith,
+} from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { EvictionOutcome } from '../../src/core/decision.ts';
 import {
@@ -144,6 +154,37 @@ describe('evictionPipeline', () => {
         .toBe('1300ms e', { e: 'wakeup evict web' });
       helpers.flush();
       expect(podReads).toStrictEqual([0, 1000, 1300]);
+    });
+  });
+
+  it('while nobody may be evicted reads the pods at wake-ups the less often the longer it takes', () => {
+    marbles(({ scheduler, flush, expectObservable }) => {
+      let tookMs = 0;
+      const slow: SchedulerLike = {
+        schedule: scheduler.schedule.bind(scheduler),
+        now: () => {
+          const nowMs = scheduler.now() + tookMs;
+          tookMs = 0;
+          return nowMs;
+        },
+      };
+      const podReads: number[] = [];
+      const inputs: PipelineInputs = {
+        wakeups$: interval(100, scheduler).pipe(startWith('start')),
+        outcomes$: NEVER,
+        read: () => [observation(50 * MI, { atMs: scheduler.now() })],
+        readPods: () => {
+          podReads.push(scheduler.now());
+          tookMs = 10;
+          return [{ ...LEAK, protectedBecause: 'configured' }];
+        },
+        pollAfterMs: () => 3_600_000,
+        podsIntervalMs: 3_600_000,
+      };
+      const turns$ = evictionPipeline(inputs, policy(), slow).pipe(ignoreElements());
+      expectObservable(turns$, '^ 1650ms !').toBe('');
+      flush();
+      expect(podReads).toStrictEqual([0, 500, 1000, 1500]);
     });
   });
 

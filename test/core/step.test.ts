@@ -482,13 +482,24 @@ describe('candidates', () => {
       sample(1000, 50 * MI),
       sample(1001, 50 * MI, { pods: guarded }),
       sample(1100, 200 * MI),
-      sample(1200, 50 * MI),
+      // Wavering right at the threshold is not yet new pressure.
+      sample(1250, 50 * MI),
+      sample(1251, 50 * MI),
+      sample(1252, 50 * MI, { pods: guarded }),
+      sample(1400, 200 * MI),
+      sample(1502, 200 * MI),
+      sample(1503, 50 * MI),
     );
     expect(said(results)).toStrictEqual([
       'none noCandidate',
       'none noCandidate',
       'observePods',
       'none noCandidate',
+      'none calm',
+      'none noCandidate',
+      'observePods',
+      'none noCandidate',
+      'none calm',
       'none calm',
       'observePods',
     ]);

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { describeWith } from '../support/skip.ts';
 import { cpuMs } from './support/cpu.ts';
 import { privateDirectory, startDaemon } from './support/daemon.ts';
-import { death, fill, MI, makeNode, oomKills } from './support/node.ts';
+import { death, fill, isAlive, MI, makeNode, oomKills } from './support/node.ts';
 
 const HARD_64 = ['--eviction-hard', 'memory.available<64Mi'];
 
@@ -280,6 +280,31 @@ describeWith({ root: true, cgroupV1: true }, 'a hard threshold', () => {
     web.expectAlive();
     await daemon.stop();
   });
+
+  it.each([60, 80])(
+    'with %i descriptors sees all pods and takes the leak alone',
+    async (descriptors) => {
+      const node = makeNode(256 * MI);
+      const web = await node.bystander();
+      const others = Array.from({ length: 30 }, (_, index) => node.pod(`idle-${index}`));
+      const idle = await Promise.all(others.slice(0, 4).map((pod) => pod.spawn()));
+      const leak = await node.pod('leak').spawn();
+      const daemon = await startDaemon({
+        node: node.path,
+        args: ['--eviction-hard', 'memory.available<64Mi'],
+        wrapper: ['bash', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'bash'],
+      });
+      const { pods } = await daemon.status();
+      expect(pods).toHaveLength(32);
+      await fill(node.cgroup, leak, 200 * MI);
+      expect((await death(leak)).signal).toBe('SIGKILL');
+      const evictions = await daemon.ended(1);
+      expect(evictions.map(({ pod, outcome }) => [pod, outcome])).toEqual([['leak', 'evicted']]);
+      web.expectAlive();
+      for (const { pid } of idle) expect(isAlive(pid)).toBe(true);
+      await daemon.stop();
+    },
+  );
 
   it('names what a pod has left charged', async () => {
     const node = makeNode(256 * MI);

@@ -164,7 +164,7 @@ class Eviction {
   #check(): void {
     this.#checkTimer.unsubscribe();
     if (this.#subscriber.closed) return;
-    const left = processesBelow(this.#handle.held);
+    const left = this.#victim.members(processesBelow(this.#handle.held));
     if (left.length === 0) {
       const chargedBytes = this.#handle.chargedBytes();
       this.#subscriber.next({ kind: 'empty', processes: this.#victim.signalled, chargedBytes });

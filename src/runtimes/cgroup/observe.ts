@@ -49,9 +49,10 @@ export function observePods(inputs: ObserveInputs): readonly PodObservation[] {
     configured: [...inputs.fields].flatMap(([name, fields]) => (fields.protected ? [name] : [])),
   };
   const { pods, trouble } = listPods(inputs.places);
-  inputs.noteTrouble?.(trouble);
   inputs.handles.retain(new Set(pods.map(({ name }) => name)));
-  const observed = pods.flatMap((pod) => observePod(inputs, protections, pod) ?? []);
+  const unread: string[] = [];
+  const observed = pods.flatMap((pod) => observePod(inputs, protections, pod, unread) ?? []);
+  inputs.noteTrouble?.(trouble ?? unread[0]);
   const due = dueForLook(observed, inputs.nowMs());
   return observed.map((one) => (due.has(one) ? lookInto(inputs, one) : one.pod));
 }
@@ -78,9 +79,10 @@ function observePod(
   inputs: ObserveInputs,
   protections: Protections,
   found: FoundPod,
+  unread: string[],
 ): Observed | undefined {
   const nowMs = inputs.nowMs();
-  const seen = readPod(inputs.handles, found.name, nowMs);
+  const seen = readPod(inputs.handles, found.name, nowMs, unread);
   if (seen === undefined) return undefined;
   const { handle, counters } = seen;
   const isSuspect = inputs.checkEmpty === true || (counters?.workingSetBytes ?? 0) < SMALL_BYTES;
@@ -115,6 +117,7 @@ function readPod(
   handles: HandleCache,
   name: BytePath,
   nowMs: number,
+  unread: string[],
 ): { readonly handle: PodHandle; readonly counters: PodCounters | undefined } | undefined {
   try {
     return readWith(handles.get(name), nowMs);
@@ -124,7 +127,10 @@ function readPod(
   let handle: PodHandle;
   try {
     handle = handles.get(name);
-  } catch {
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOENT' && code !== 'ENODEV')
+      unread.push(`${toText(name)} cannot be read: ${code}`);
     return undefined;
   }
   try {

@@ -21,7 +21,7 @@ export function processByPid(pid: number, pod: BytePath): Pidfd {
     pid,
     signal: (signal) => {
       // The start time last: whoever has the number then had it when the cgroup was read.
-      if (!isIn(cgroupPathOf(pid, 'memory'), pod) || startTime(pid) !== startedAt) throw gone(pid);
+      if (!isInCgroup(pid, pod) || startTime(pid) !== startedAt) throw gone(pid);
       process.kill(pid, signal);
     },
     onExit: () => undefined,
@@ -30,7 +30,12 @@ export function processByPid(pid: number, pod: BytePath): Pidfd {
   };
 }
 
-function isIn(path: BytePath | undefined, pod: BytePath): boolean {
+/**
+ * Whether a process, as its leading thread has it, is in the memory cgroup `pod` (its path within the
+ * hierarchy) or below it. `cgroup.procs` (v1) lists a process also where only another thread of it is.
+ */
+export function isInCgroup(pid: number, pod: BytePath): boolean {
+  const path = cgroupPathOf(pid, 'memory');
   return path !== undefined && (path === pod || path.startsWith(`${pod}/`));
 }
 

@@ -1,4 +1,4 @@
-import { defer, finalize, type Observable, of, type SchedulerLike, tap } from 'rxjs';
+import { defer, finalize, type Observable, of, type SchedulerLike, tap, throwError } from 'rxjs';
 import { ancestry } from '../../kernel/ancestry.ts';
 import { type BytePath, fromText } from '../../kernel/byte-path.ts';
 import {
@@ -17,7 +17,7 @@ import { type HandleCache, handleCache } from './handle-cache.ts';
 import { killingOf } from './killing.ts';
 import { observePods, type PodFields } from './observe.ts';
 import { oomKillsOf } from './oom-kills.ts';
-import { processByPid } from './pid-kill.ts';
+import { isInCgroup, processByPid } from './pid-kill.ts';
 import type { PodHandle } from './pod-handle.ts';
 import type { Means } from './victim.ts';
 
@@ -133,6 +133,7 @@ function meansOf(
   return ({ name }) => {
     const pod = `${directory}/${name}`;
     const path = pathIn(hierarchy, pod);
+    const isMember = (pid: number): boolean => isInCgroup(pid, path);
     const byPid = inputs.allowPidKill ? (pid: number) => processByPid(pid, path) : undefined;
     return {
       open: hasPidfd ? openPidfd : byPid,
@@ -140,6 +141,7 @@ function meansOf(
       twin: unified && sameGroupIn(unified, hierarchy, pod),
       pidsTwin: pids && sameGroupIn(pids, hierarchy, pod),
       isOwn,
+      isMember,
       oomScoreAdj,
     };
   };
@@ -160,8 +162,11 @@ function evictHeld(
       );
     }
     return of({ kind: 'refused', reason: 'podReplaced' });
-  } catch {
-    return of({ kind: 'refused', reason: 'podGone' });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' || code === 'ENODEV'
+      ? of({ kind: 'refused', reason: 'podGone' })
+      : throwError(() => error);
   }
 }
 

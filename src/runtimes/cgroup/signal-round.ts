@@ -1,6 +1,7 @@
 import type { BytePath } from '../../kernel/byte-path.ts';
+import { isOutOfDescriptors } from '../../kernel/descriptors.ts';
 import type { Pidfd } from '../../native/types.ts';
-import { processesOf, subtree } from './subtree.ts';
+import { processesBelow } from './subtree.ts';
 
 /** How many pidfds one eviction holds; processes beyond it are signalled, not held. */
 export const HELD_LIMIT = 4096;
@@ -27,6 +28,11 @@ export interface Round {
   readonly held: Held;
   /** Gets hold of a process: by pidfd, or what stands in for it. Throws as `openPidfd` does. */
   readonly open: (pid: number) => Pidfd;
+  /**
+   * Whether the process is the pod's: its number may be another's by now, and only a thread of it may
+   * be in the cgroup.
+   */
+  readonly isMember: (pid: number) => boolean;
   /** Why none of the pod's processes may be signalled, found in these; undefined when they may be. */
   readonly veto: (pids: readonly number[]) => string | undefined;
   /** Called when there are many processes, before they are signalled, and when new ones appear. */
@@ -42,44 +48,38 @@ export interface RoundResult {
 
 /**
  * Sends `signal` to every process below `top`, through pidfds. A number that was reused between
- * listing and opening is not mistaken: what was opened counts only if the cgroup lists it again
- * afterwards. Rounds follow at once while new processes appear.
+ * listing and opening is not mistaken: what was opened counts only if procfs says afterwards that it
+ * is in the pod. Rounds follow at once while new processes appear.
  */
 export function signalRound({
   top,
   signal,
   held,
   open,
+  isMember,
   veto: vetoOf,
   onForks,
 }: Round): RoundResult {
   const refusals = new Map<number, string>();
   const done = new Set<number>();
   for (let round = 0; round < REPEAT_LIMIT; round += 1) {
-    const listed = subtree(top).map((directory) => ({ directory, pids: processesOf(directory) }));
-    const fresh = listed
-      .map(({ directory, pids }) => ({ directory, pids: pids.filter((pid) => !done.has(pid)) }))
-      .filter(({ pids }) => pids.length > 0);
-    if (fresh.length === 0) break;
-    const all = fresh.flatMap(({ pids }) => pids);
+    const all = processesBelow(top).filter((pid) => !done.has(pid));
+    if (all.length === 0) break;
     const veto = vetoOf(all);
     if (veto !== undefined) return { veto, refusals };
     if (round > 0) onForks('more');
     else if (all.length > MANY) onForks('many');
-    for (const { directory, pids } of fresh) {
-      for (const pid of pids) done.add(pid);
-      for (let start = 0; start < pids.length; start += CHUNK) {
-        const chunk = pids.slice(start, start + CHUNK);
-        signalCgroup(open, directory, chunk, signal, held, refusals);
-      }
+    for (const pid of all) done.add(pid);
+    for (let start = 0; start < all.length; start += CHUNK) {
+      signalChunk(open, isMember, all.slice(start, start + CHUNK), signal, held, refusals);
     }
   }
   return { veto: undefined, refusals };
 }
 
-function signalCgroup(
+function signalChunk(
   open: Round['open'],
-  directory: string,
+  isMember: Round['isMember'],
   pids: readonly number[],
   signal: number,
   held: Held,
@@ -91,9 +91,8 @@ function signalCgroup(
     const pidfd = openProcess(open, pid, held, refusals);
     if (pidfd !== undefined) opened.set(pid, pidfd);
   }
-  const stillHere = opened.size === 0 ? new Set<number>() : new Set(processesOf(directory));
   for (const [pid, pidfd] of opened) {
-    if (!stillHere.has(pid)) pidfd.close();
+    if (!isMember(pid)) pidfd.close();
     else if (send(pidfd, signal, refusals)) hold(held, pid, pidfd);
     else pidfd.close();
   }
@@ -126,8 +125,7 @@ function openWithRoom(open: Round['open'], pid: number, held: Held): Pidfd {
   try {
     return open(pid);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if ((code !== 'EMFILE' && code !== 'ENFILE') || held.pidfds.size === 0) throw error;
+    if (!isOutOfDescriptors(error) || held.pidfds.size === 0) throw error;
     for (const pidfd of held.pidfds.values()) pidfd.close();
     held.pidfds.clear();
     return open(pid);

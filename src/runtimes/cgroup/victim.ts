@@ -22,6 +22,8 @@ export interface Means {
   readonly pidsTwin: BytePath | undefined;
   /** Whether a pid is evictd's or an ancestor's. */
   readonly isOwn: (pid: number) => boolean;
+  /** Whether a process is the pod's, and has not only a thread in it. */
+  readonly isMember: (pid: number) => boolean;
   /** `oom_score_adj` of a process; undefined when it is gone. What it throws fails the eviction. */
   readonly oomScoreAdj: (pid: number) => number | undefined;
 }
@@ -85,6 +87,12 @@ export class Victim {
       : this.#round(this.#signals.kill, this.#onForks);
   }
 
+  /** Those of the listed that are the pod's: a process with only a thread in it is none of them. */
+  members(listed: readonly number[]): readonly number[] {
+    const { isMember } = this.#means;
+    return listed.filter((pid) => pid === 0 || this.#isKilled(pid) || isMember(pid));
+  }
+
   /** The same once more, for those of `left` that no signal has reached; undefined when it has all. */
   killRest(left: readonly number[]): VictimRound | undefined {
     this.#forgetAllBut(left);
@@ -117,13 +125,14 @@ export class Victim {
   }
 
   #round(signal: number, onForks: (why: 'many' | 'more') => void): VictimRound {
-    const { open } = this.#means;
+    const { open, isMember } = this.#means;
     if (open === undefined) throw new Error('a signal, and no means to send it');
     const round = signalRound({
       top: this.#pod,
       signal,
       held: this.#held,
       open,
+      isMember,
       veto: this.#veto,
       onForks,
     });

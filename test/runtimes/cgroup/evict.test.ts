@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { NEVER, Subject } from 'rxjs';
@@ -345,6 +346,38 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
       process.kill(child.pid, 0);
       await child.kill();
     }
+  });
+
+  it('spares a process outside of the pod that has only a thread in it', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const child = await spawnMemory({ cgroups: [pod.path] });
+    const program = [
+      'import sys, threading',
+      'def join():',
+      '    open(sys.argv[1] + "/tasks", "w").write(str(threading.get_native_id()))',
+      '    print("in", flush=True)',
+      '    threading.Event().wait()',
+      'threading.Thread(target=join, daemon=True).start()',
+      'sys.stdin.read()',
+    ].join('\n');
+    const stranger = spawn('python3', ['-c', program, pod.path], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void stranger.kill('SIGKILL'));
+    const joined = new Promise((resolve) => stranger.stdout.once('data', resolve));
+    await within(joined, LIMIT_MS, 'its thread joins');
+    expect(pod.pids()).toContain(stranger.pid);
+    const runtime = runtimeOf(node.path);
+    const progress = await progressOf(runtime, requestFor(runtime, 'pod'));
+    expect(progress.at(-1)).toMatchObject({ kind: 'empty', processes: 1 });
+    expect((await child.exited).signal).toBe('SIGKILL');
+    process.kill(stranger.pid as number, 0);
+    // Alone it is nothing to kill.
+    const again = await progressOf(runtime, requestFor(runtime, 'pod'));
+    expect(again).toEqual([{ kind: 'refused', reason: 'nothingToKill' }]);
+    process.kill(stranger.pid as number, 0);
+    stranger.stdin.end();
   });
 
   it('a rehearsal sends nothing', async () => {

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { handleCache } from '../../../src/runtimes/cgroup/handle-cache.ts';
@@ -115,7 +115,7 @@ describe('the cache of handles', () => {
     expect(cache.get('pod-b')).not.toBe(cache.get('pod-a'));
   });
 
-  it('closes the least recently used beyond its limit', () => {
+  it('closes the newest beyond its limit', () => {
     const cache = handleCache(node, 1);
     onTestFinished(() => cache.close());
     const before = openDescriptors();
@@ -130,14 +130,29 @@ describe('the cache of handles', () => {
     expect(cache.get('pod-a')).not.toBe(a);
   });
 
-  it('counts a use, not only the opening', () => {
-    const cache = handleCache(copyOf('cgroup-v1'), 2);
+  it('keeps what it has beyond its limit, since all are read in one order', () => {
+    const directory = copyOf('cgroup-v1', 'node');
+    for (const name of ['a', 'b', 'c', 'd']) {
+      cpSync(path.join(directory, 'pod-a'), path.join(directory, name), { recursive: true });
+    }
+    const cache = handleCache(directory, 3);
     onTestFinished(() => cache.close());
-    const first = cache.get('node');
-    cache.get('broken/no-inactive-file');
-    cache.get('node');
-    cache.get('broken/wrong-usage');
-    expect(cache.get('node')).toBe(first);
+    const pass = () => ['a', 'b', 'c', 'd'].map((name) => cache.get(name));
+    const before = openDescriptors();
+    const [a, b, c, d] = pass();
+    expect(openDescriptors()).toBe(before + 9);
+    const again = pass();
+    expect([again[0], again[1]]).toEqual([a, b]);
+    expect(again[2]).not.toBe(c);
+    expect(again[3]).not.toBe(d);
+    // Also where the newest is gone itself.
+    cache.drop('d');
+    cache.get('c');
+    cache.drop('c');
+    cache.get('c');
+    cache.get('d');
+    expect(openDescriptors()).toBe(before + 9);
+    expect(cache.get('a')).toBe(a);
   });
 
   it('opens anew what was dropped, and closes what is not retained', () => {
