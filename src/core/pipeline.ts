@@ -51,7 +51,7 @@ export interface Turn extends StepResult {
   readonly sample: Sample;
   readonly podsDueAtMs: number;
   /** When all pods were last read, monotonic ms, and how long that took. */
-  readonly podsRead?: { readonly atMs: number; readonly tookMs: number } | undefined;
+  readonly podsRead: { readonly atMs: number; readonly tookMs: number };
   /** When the next sample is taken if nothing happens before, monotonic ms. */
   readonly lookAgainAtMs: number;
 }
@@ -103,7 +103,8 @@ function takeTurn(
   input: Input | Due,
 ): Turn {
   const nowMs = clock();
-  let podsRead = last?.podsRead;
+  // The first turn reads them.
+  let podsRead = last?.podsRead ?? { atMs: nowMs, tookMs: 0 };
   const readPods = (): readonly PodObservation[] => {
     const startMs = clock();
     const pods = inputs.readPods();
@@ -160,7 +161,7 @@ function arePodsDue(nowMs: number, last: Turn | undefined, input: Input | Due): 
   if (last === undefined) return true;
   if (input === DUE) return nowMs >= last.podsDueAtMs;
   if (input.reason !== 'wakeup' || last.state.noCandidateAtMs === undefined) return false;
-  const { atMs, tookMs } = last.podsRead ?? { atMs: Number.NEGATIVE_INFINITY, tookMs: 0 };
+  const { atMs, tookMs } = last.podsRead;
   const gapMs = Math.min(Math.max(POLL_FLOOR_MS, tookMs * READ_SHARE), RANK_AGAIN_MS);
   return nowMs - atMs >= gapMs;
 }

@@ -258,7 +258,8 @@ function decide(policy: Policy, state: State, sample: Sample): Decision {
 function isRanked(state: State, threshold: Threshold, nowMs: number): boolean {
   const { noCandidateAtMs, firstObserved } = state;
   if (noCandidateAtMs === undefined) return false;
-  const isNew = (firstObserved.get(thresholdId(threshold)) ?? nowMs) > noCandidateAtMs;
+  // What is due was observed.
+  const isNew = (firstObserved.get(thresholdId(threshold)) as number) > noCandidateAtMs;
   return nowMs - noCandidateAtMs < (isNew ? RANK_NEW_MS : RANK_AGAIN_MS);
 }
 

@@ -61,7 +61,6 @@ describeWith({ root: true, cgroupV1: true }, 'kernel notification', () => {
       return (thresholds[0]?.notification.levels[0] ?? 0) > (levels[0] ?? 0) + 40 * MI;
     });
     expect(moved.thresholds[0]).toMatchObject({ met: false });
-    console.log(JSON.stringify(daemon.lines, undefined, 0), node.cgroup.read('memory.stat'));
     expect(moved.evictions).toEqual([]);
 
     await fill(node.cgroup, leak, 425 * MI);

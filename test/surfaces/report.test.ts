@@ -53,6 +53,7 @@ function linesOf(by: Policy, ...samples: readonly Sample[]): readonly (readonly 
       reason: 'wakeup',
       sample: one,
       podsDueAtMs: 0,
+      podsRead: { atMs: 0, tookMs: 0 },
       lookAgainAtMs: 0,
     };
     reportTurn(logger, before, turn);
@@ -80,6 +81,7 @@ describe('reportTurn', () => {
       reason: 'wakeup',
       sample: one,
       podsDueAtMs: 0,
+      podsRead: { atMs: 0, tookMs: 0 },
       lookAgainAtMs: 0,
     };
     reportTurn(logger, undefined, turn, { dryRun: true });
@@ -163,6 +165,7 @@ describe('reportTurn', () => {
       reason: 'due',
       sample: one,
       podsDueAtMs: 0,
+      podsRead: { atMs: 0, tookMs: 0 },
       lookAgainAtMs: 0,
     };
     reportTurn(logger, undefined, turn);

@@ -61,6 +61,7 @@ function turnOf(one: Sample, before?: Turn): Turn {
     reason: 'wakeup',
     sample: one,
     podsDueAtMs: one.nowMs + 10_000,
+    podsRead: { atMs: 0, tookMs: 0 },
     lookAgainAtMs: one.nowMs + 50,
   };
 }

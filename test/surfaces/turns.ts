@@ -27,6 +27,7 @@ export function decisionTurn(kind: keyof typeof DECISIONS): Turn {
     decision: DECISIONS[kind],
     wakeAtMs: undefined,
     podsDueAtMs: 0,
+    podsRead: { atMs: 0, tookMs: 0 },
     lookAgainAtMs: 0,
   };
 }
