@@ -78,14 +78,16 @@ export function cgroupOf(
 }
 
 /**
- * The path of a process's cgroup within the hierarchy of a v1 controller, as bytes; undefined when
- * the process is gone.
+ * Whether a process, as its leading thread has it, is in the cgroup at `path` within the hierarchy of
+ * a v1 controller, or below it; false when it is gone. The kernel cuts a path of more than 4,096 bytes;
+ * where it refuses to tell one, whoever has seen the process listed there is believed.
  */
-export function cgroupPathOf(pid: number, controller: string): BytePath | undefined {
+export function isInCgroup(pid: number, controller: string, path: BytePath): boolean {
   try {
-    return pathOf(readControlFile(`/proc/${pid}/cgroup`), controller);
-  } catch {
-    return undefined;
+    const found = pathOf(readControlFile(`/proc/${pid}/cgroup`), controller);
+    return found !== undefined && (found === path || found.startsWith(`${path}/`));
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENAMETOOLONG';
   }
 }
 

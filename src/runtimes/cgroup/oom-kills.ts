@@ -13,10 +13,12 @@ import { subtree } from './subtree.ts';
  */
 export function* oomKillsOf(places: PodPlaces): Generator<readonly OomKillCount[]> {
   for (const { name } of listPods(places).pods) {
-    yield subtree(`${places.directory}/${name}`).flatMap((directory) => {
+    const counts: OomKillCount[] = [];
+    for (const directory of subtree(`${places.directory}/${name}`)) {
       const count = readCount(directory);
-      return count === undefined ? [] : [{ podName: toText(name), ...count }];
-    });
+      if (count !== undefined) counts.push({ podName: toText(name), ...count });
+    }
+    yield counts;
   }
 }
 

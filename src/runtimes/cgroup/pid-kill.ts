@@ -6,7 +6,7 @@
 
 import type { BytePath } from '../../kernel/byte-path.ts';
 import { readControlFile } from '../../kernel/control-file.ts';
-import { cgroupPathOf } from '../../kernel/hierarchy.ts';
+import { isInCgroup } from '../../kernel/hierarchy.ts';
 import type { Pidfd } from '../../native/types.ts';
 
 /**
@@ -21,22 +21,13 @@ export function processByPid(pid: number, pod: BytePath): Pidfd {
     pid,
     signal: (signal) => {
       // The start time last: whoever has the number then had it when the cgroup was read.
-      if (!isInCgroup(pid, pod) || startTime(pid) !== startedAt) throw gone(pid);
+      if (!isInCgroup(pid, 'memory', pod) || startTime(pid) !== startedAt) throw gone(pid);
       process.kill(pid, signal);
     },
     onExit: () => undefined,
     release: () => Promise.reject(new Error('process_mrelease needs a pidfd')),
     close: () => undefined,
   };
-}
-
-/**
- * Whether a process, as its leading thread has it, is in the memory cgroup `pod` (its path within the
- * hierarchy) or below it. `cgroup.procs` (v1) lists a process also where only another thread of it is.
- */
-export function isInCgroup(pid: number, pod: BytePath): boolean {
-  const path = cgroupPathOf(pid, 'memory');
-  return path !== undefined && (path === pod || path.startsWith(`${pod}/`));
 }
 
 /** In clock ticks since the boot. Source: proc(5), field 22 of `/proc/[pid]/stat`. */

@@ -6,6 +6,7 @@ import {
   findHierarchy,
   findUnified,
   type Hierarchy,
+  isInCgroup,
   pathIn,
   sameGroupIn,
 } from '../../kernel/hierarchy.ts';
@@ -17,7 +18,7 @@ import { type HandleCache, handleCache } from './handle-cache.ts';
 import { killingOf } from './killing.ts';
 import { observePods, type PodFields } from './observe.ts';
 import { oomKillsOf } from './oom-kills.ts';
-import { isInCgroup, processByPid } from './pid-kill.ts';
+import { processByPid } from './pid-kill.ts';
 import type { PodHandle } from './pod-handle.ts';
 import type { Means } from './victim.ts';
 
@@ -133,7 +134,7 @@ function meansOf(
   return ({ name }) => {
     const pod = `${directory}/${name}`;
     const path = pathIn(hierarchy, pod);
-    const isMember = (pid: number): boolean => isInCgroup(pid, path);
+    const isMember = (pid: number): boolean => isInCgroup(pid, 'memory', path);
     const byPid = inputs.allowPidKill ? (pid: number) => processByPid(pid, path) : undefined;
     return {
       open: hasPidfd ? openPidfd : byPid,

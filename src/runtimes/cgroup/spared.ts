@@ -47,7 +47,7 @@ export function sparedBecause(
   const pods = kubepodsIn(held, name);
   if (pods !== undefined) return pods;
   let left = PROCESSES_LOOKED_AT;
-  for (const directory of subtree(held, CGROUPS_LOOKED_AT).slice(0, CGROUPS_LOOKED_AT)) {
+  for (const directory of subtree(held, CGROUPS_LOOKED_AT)) {
     const pids = processesOf(directory).slice(0, left);
     if (pids.some((pid) => oomScoreAdjOf(pid) === OOM_SCORE_ADJ_NEVER)) return UNKILLABLE;
     left -= pids.length;

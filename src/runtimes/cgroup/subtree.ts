@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { closeSync, constants, openSync, readdirSync } from 'node:fs';
 import { asPath, type BytePath } from '../../kernel/byte-path.ts';
 import { readControlFile } from '../../kernel/control-file.ts';
 import { pidList } from '../../kernel/fields.ts';
@@ -7,17 +7,56 @@ import { pidList } from '../../kernel/fields.ts';
 export const SUBTREE_LIMIT = 10_000;
 
 /**
- * A cgroup directory and all below it, parents first. What vanishes meanwhile is left out.
- *
- * @param limit how many are enough; the children of one cgroup are taken together
+ * A longer path is gone on from a descriptor of its directory: the kernel takes no more than 4,096
+ * bytes, while groups can be nested in groups by whoever may write to one.
  */
-export function subtree(top: BytePath, limit: number = SUBTREE_LIMIT): readonly BytePath[] {
-  const directories = [top];
-  for (let next = 0; next < directories.length && directories.length < limit; next += 1) {
-    const directory = directories[next] as string;
-    for (const name of childNames(directory)) directories.push(`${directory}/${name}`);
+const LONG_PATH_BYTES = 3000;
+
+/** A cgroup whose children are being walked through. */
+interface Level {
+  /** A path to it. */
+  readonly base: BytePath;
+  readonly left: BytePath[];
+  readonly fd: number | undefined;
+}
+
+/**
+ * A cgroup directory and all below it, parents first. A path holds until the next is asked for. What
+ * vanishes meanwhile is left out.
+ *
+ * @param limit how many are enough
+ */
+export function* subtree(top: BytePath, limit: number = SUBTREE_LIMIT): Generator<BytePath> {
+  const levels: Level[] = [];
+  try {
+    let next: BytePath | undefined = top;
+    for (let count = 0; next !== undefined && count < limit; count += 1) {
+      yield next;
+      levels.push(levelAt(next));
+      next = nextOf(levels);
+    }
+  } finally {
+    for (const { fd } of levels) if (fd !== undefined) closeSync(fd);
   }
-  return directories;
+}
+
+function levelAt(directory: BytePath): Level {
+  const left = childNames(directory).toReversed();
+  if (left.length === 0 || directory.length <= LONG_PATH_BYTES)
+    return { base: directory, left, fd: undefined };
+  const fd = openSync(asPath(directory), constants.O_RDONLY | constants.O_DIRECTORY);
+  return { base: `/proc/self/fd/${fd}`, left, fd };
+}
+
+/** The next directory of the innermost level that has one; levels that have none are left. */
+function nextOf(levels: Level[]): BytePath | undefined {
+  for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+    const name = level.left.pop();
+    if (name !== undefined) return `${level.base}/${name}`;
+    if (level.fd !== undefined) closeSync(level.fd);
+    levels.pop();
+  }
+  return undefined;
 }
 
 function childNames(directory: BytePath): readonly BytePath[] {
@@ -47,5 +86,7 @@ export function processesOf(directory: BytePath): readonly number[] {
 
 /** The processes of a cgroup and of all below it. */
 export function processesBelow(top: BytePath): readonly number[] {
-  return subtree(top).flatMap(processesOf);
+  const pids: number[] = [];
+  for (const directory of subtree(top)) for (const pid of processesOf(directory)) pids.push(pid);
+  return pids;
 }

@@ -4,9 +4,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { fromText } from '../../../src/kernel/byte-path.ts';
 import {
   cgroupOf,
-  cgroupPathOf,
   findHierarchy,
   findUnified,
+  isInCgroup,
   pathIn,
   sameGroupIn,
 } from '../../../src/kernel/hierarchy.ts';
@@ -85,7 +85,7 @@ describe('cgroupOf', () => {
   it('is undefined for a process that is gone, or a controller that is not there', () => {
     const hierarchy = { mountPoint: '/m', root: '/' };
     expect(cgroupOf(2 ** 22, 'memory', hierarchy)).toBeUndefined();
-    expect(cgroupPathOf(2 ** 22, 'memory')).toBeUndefined();
+    expect(isInCgroup(2 ** 22, 'memory', '/')).toBe(false);
     expect(cgroupOf('self', 'no-such-controller', hierarchy)).toBeUndefined();
   });
 });
@@ -99,9 +99,15 @@ describeWith({ root: true, cgroupV1: true }, 'cgroupOf, on real cgroups', () => 
     onTestFinished(() => void child.kill());
     const hierarchy = findHierarchy('memory');
     expect(hierarchy && cgroupOf(child.pid, 'memory', hierarchy)).toBe(cgroup.path);
-    expect(cgroupPathOf(child.pid, 'memory')).toBe(
-      hierarchy && pathIn(hierarchy, fromText(cgroup.path)),
-    );
+    if (hierarchy === undefined) return;
+    const isIn = (directory: string) =>
+      isInCgroup(child.pid, 'memory', pathIn(hierarchy, fromText(directory)));
+    expect([cgroup.path, top.path, `${cgroup.path}/x`, `${top.path}/y`].map(isIn)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
   });
 
   it('is told apart from what a bind mount or a namespace shows', async () => {
