@@ -42,13 +42,13 @@ import type { Policy } from './core/policy.ts';
 import { nextPollMs } from './core/polling.ts';
 import type { Signal } from './core/signal.ts';
 import type { Sample } from './core/step.ts';
-import { thresholdLevel } from './core/threshold.ts';
+import { type Threshold, thresholdLevel } from './core/threshold.ts';
 import { descendants } from './kernel/ancestry.ts';
 import type { NodeCgroup } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { NotificationPath } from './ports/notification.ts';
 import type { OomNotice } from './ports/oom-kills.ts';
-import type { MemoryReading, MemorySignal, ReadingFailure } from './ports/readings.ts';
+import type { MemoryReading, ReadingFailure } from './ports/readings.ts';
 import type { EvictProgress, Killing, Runtime } from './ports/runtime.ts';
 import { cgroupRuntime } from './runtimes/cgroup/runtime.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
@@ -167,7 +167,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
           runtime,
           scheduler,
           dryRun: settings.dryRun,
-          readAvailable: (signal) => readAvailable(view, signal),
+          readAvailable: view.readAvailable,
         }).subscribe((outcome) => outcomes$.next(outcome)),
       );
       running.add(model$.subscribe());
@@ -193,12 +193,15 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
 
 /** The memory counters that are watched and the last reading of each. */
 interface NodeView {
+  readonly readers: readonly MemoryReader[];
   read(): readonly SignalObservation[];
+  /** What is available of one signal, read afresh; that leaves the last readings as they are. */
+  readAvailable(signal: Signal): number | undefined;
   /** The last readings, without those that failed. */
   readings(): readonly MemoryReading[];
-  /** Why a signal cannot be read. */
-  failures(): readonly { readonly signal: MemorySignal; readonly error: string }[];
-  readonly readers: readonly MemoryReader[];
+  reading(signal: Signal): MemoryReading | undefined;
+  /** Why a signal was not read as it should be; undefined when it was. */
+  trouble(signal: Signal): string | undefined;
   close(): void;
 }
 
@@ -219,39 +222,36 @@ function nodeView({ settings, node, podsParent, scheduler }: DaemonInputs): Node
           }),
         ]),
   ];
-  let last: readonly (MemoryReading | ReadingFailure)[] = [];
+  let last: ReadonlyMap<Signal, MemoryReading | ReadingFailure> = new Map();
   const readings = (): readonly MemoryReading[] =>
-    last.flatMap((one) => (isFailure(one) ? [] : [one]));
+    [...last.values()].flatMap((one) => (isFailure(one) ? [] : [one]));
   return {
     readers,
     read: () => {
-      last = readers.map((reader) => reader.read());
+      last = new Map(readers.map((reader) => [reader.signal, reader.read()]));
       return readings().map((reading) => memoryAvailable(reading, memorySource));
     },
+    readAvailable: (signal) => {
+      const reading = readers.find((reader) => reader.signal === signal)?.read();
+      return reading === undefined || isFailure(reading)
+        ? undefined
+        : memoryAvailable(reading, memorySource).available;
+    },
     readings,
-    failures: () =>
-      last.flatMap((one, index) => {
-        const { signal } = readers[index] as MemoryReader;
-        return isFailure(one) ? [{ signal, error: one.error }] : [];
-      }),
+    reading: (signal) => readings().find((reading) => reading.signal === signal),
+    trouble: (signal) => troubleOf(last.get(signal)),
     close: () => {
       for (const reader of readers) reader.close();
     },
   };
 }
 
-function readAvailable(view: NodeView, signal: Signal): number | undefined {
-  return view.read().find((observation) => observation.signal === signal)?.available;
-}
-
-/** Why a signal cannot be read as it should be. */
-function troubleOf(view: NodeView, signal: MemorySignal): string | undefined {
-  const failure = view.failures().find((one) => one.signal === signal);
-  if (failure !== undefined) return failure.error;
-  const reading = view.readings().find((one) => one.signal === signal);
-  return reading?.refused === undefined
+function troubleOf(last: MemoryReading | ReadingFailure | undefined): string | undefined {
+  if (last === undefined) return undefined;
+  if (isFailure(last)) return last.error;
+  return last.refused === undefined
     ? undefined
-    : `${reading.refused}, which cannot be; ${reading.figures} takes its place`;
+    : `${last.refused}, which cannot be; ${last.figures} takes its place`;
 }
 
 function runtimeOf(inputs: DaemonInputs): Runtime {
@@ -270,19 +270,29 @@ function runtimeOf(inputs: DaemonInputs): Runtime {
   });
 }
 
+/** What hears of the kernel's events, where that was asked for and can be had. */
+function notifier({ settings, native }: DaemonInputs): NativeAddon | undefined {
+  return settings.kernelMemcgNotification ? native : undefined;
+}
+
+function thresholdsOf({ settings }: DaemonInputs, signal: Signal): readonly Threshold[] {
+  return settings.policy.thresholds.filter((threshold) => threshold.signal === signal);
+}
+
 /** Every kernel path there is, where it was asked for and can be had. */
 function kernelNotices(
-  { settings, native }: DaemonInputs,
+  inputs: DaemonInputs,
   readers: readonly MemoryReader[],
   readings$: Observable<MemoryReading>,
 ): Observable<MemcgNotice> {
-  if (!settings.kernelMemcgNotification || native === undefined) return EMPTY;
+  const native = notifier(inputs);
+  if (native === undefined) return EMPTY;
   return merge(
     ...readers.map(({ signal, directory }) =>
       memcgThresholds({
         native,
         directory,
-        thresholds: settings.policy.thresholds.filter((threshold) => threshold.signal === signal),
+        thresholds: thresholdsOf(inputs, signal),
         readings$: readings$.pipe(filter((reading) => reading.signal === signal)),
       }),
     ),
@@ -291,21 +301,20 @@ function kernelNotices(
 
 /** The soonest of the adaptive polls and those that following a working set needs. */
 function pollAfterMs(
-  { settings, native }: DaemonInputs,
+  inputs: DaemonInputs,
   before: Sample | undefined,
   now: Sample,
   view: NodeView,
 ): number {
-  const { policy, pollIntervalMs } = settings;
-  const isNotified = settings.kernelMemcgNotification && native !== undefined;
-  const readings = view.readings();
+  const { pollIntervalMs } = inputs.settings;
+  const isNotified = notifier(inputs) !== undefined;
   return Math.min(
     ...view.readers.map(({ signal }) => {
-      const thresholds = policy.thresholds.filter((threshold) => threshold.signal === signal);
+      const thresholds = thresholdsOf(inputs, signal);
       const of = (sample: Sample | undefined) =>
         sample?.observations.find((observation) => observation.signal === signal);
       const adaptive = nextPollMs(thresholds, of(before), of(now), pollIntervalMs);
-      const reading = readings.find((one) => one.signal === signal);
+      const reading = view.reading(signal);
       if (!isNotified || reading === undefined) return adaptive;
       const { capacityBytes, deductedBytes, usageBytes } = reading;
       const close = thresholds.map((threshold) =>
@@ -335,7 +344,7 @@ function turnEvents(turn: Turn, view: NodeView, runtime: Runtime): readonly Mode
       ({ signal }): ModelEvent => ({
         kind: 'degraded',
         part: signal,
-        reason: troubleOf(view, signal),
+        reason: view.trouble(signal),
       }),
     ),
     { kind: 'degraded', part: PODS, reason: runtime.podsTrouble() },
@@ -344,20 +353,20 @@ function turnEvents(turn: Turn, view: NodeView, runtime: Runtime): readonly Mode
 
 /** What the kernel's OOM killer does: looked for at each turn, and when the node runs out of memory. */
 function oomNoticesOf(
-  { settings, node, native, scheduler }: DaemonInputs,
+  inputs: DaemonInputs,
   turns$: Observable<Turn>,
   view: NodeView,
   runtime: Runtime,
 ): Observable<OomNotice> {
-  const isNotified = settings.kernelMemcgNotification && native !== undefined;
+  const { node, scheduler } = inputs;
+  const native = notifier(inputs);
   const cgroupId$ = turns$.pipe(
-    mergeMap(() => view.readings()),
-    filter(({ signal }) => signal === 'memory.available'),
-    map(({ cgroupId }) => cgroupId),
+    map(() => view.reading('memory.available')?.cgroupId),
+    filter((cgroupId) => cgroupId !== undefined),
   );
   return oomKills({
     checks$: turns$,
-    wakeups$: isNotified ? oomWakeups(native, node.directory, cgroupId$) : EMPTY,
+    wakeups$: native === undefined ? EMPTY : oomWakeups(native, node.directory, cgroupId$),
     counts: () => runtime.oomKills(),
     scheduler,
   });
@@ -375,13 +384,12 @@ function oomEvents(notice: OomNotice): readonly ModelEvent[] {
 }
 
 function readyOf(
-  { settings, native }: DaemonInputs,
+  inputs: DaemonInputs,
   turns$: Observable<Turn>,
   paths$: Observable<NotificationPath>,
 ): Observable<Turn> {
-  const count = settings.policy.thresholds.length;
-  if (!settings.kernelMemcgNotification || native === undefined || count === 0)
-    return turns$.pipe(take(1));
+  const count = inputs.settings.policy.thresholds.length;
+  if (notifier(inputs) === undefined || count === 0) return turns$.pipe(take(1));
   return paths$.pipe(
     scan((armed, path) => armed.add(path.threshold), new Set<string>()),
     filter((armed) => armed.size === count),
@@ -396,8 +404,8 @@ function reportReadings(logger: Logger, turns$: Observable<Turn>, view: NodeView
     turns$
       .pipe(
         map(() => ({
-          trouble: troubleOf(view, signal),
-          cgroupId: view.readings().find((reading) => reading.signal === signal)?.cgroupId,
+          trouble: view.trouble(signal),
+          cgroupId: view.reading(signal)?.cgroupId,
         })),
         distinctUntilChanged(
           // What is said of figures that cannot be true holds numbers, which change.
@@ -503,7 +511,7 @@ class Rehearsal {
       runtime,
       scheduler,
       dryRun: false,
-      readAvailable: (signal) => readAvailable(view, signal),
+      readAvailable: view.readAvailable,
     })
       .pipe(
         take(times),

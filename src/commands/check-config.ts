@@ -4,7 +4,7 @@ import { type FlagValues, settingsFromFlags } from '../config/flags.ts';
 import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { describeAt, describeError, EvictdError } from '../core/errors.ts';
-import { formatPercentage, formatQuantity } from '../core/quantity.ts';
+import { formatBytes, formatPercentage, formatQuantity } from '../core/quantity.ts';
 import { type Threshold, type ThresholdValue, thresholdLevel } from '../core/threshold.ts';
 import { findUnified } from '../kernel/hierarchy.ts';
 import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
@@ -129,10 +129,6 @@ function alwaysMetWarnings(
         `--eviction-${kind}: ${signal}<${value.text} is not below this node's capacity of ` +
         `${formatBytes(capacityBytes)}: always met`,
     );
-}
-
-function formatBytes(bytes: number): string {
-  return formatQuantity(BigInt(bytes) * 1_000_000_000n, 'binary');
 }
 
 /** One warning for each threshold that is smaller than what the counter leaves out. */

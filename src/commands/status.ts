@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { EvictdError, escapeControl } from '../core/errors.ts';
-import { formatQuantity } from '../core/quantity.ts';
+import { formatBytes } from '../core/quantity.ts';
 import { STATUS_VERSION, type StatusDocument } from '../surfaces/status.ts';
 
 /** How long the daemon may take to answer, ms. */
@@ -81,9 +81,9 @@ function parseStatus(text: string, socketPath: string): StatusDocument {
 function memoryLine({ memorySource, figures, availableBytes }: StatusDocument['node']): string[] {
   if (availableBytes === null) return [];
   const other = memorySource === 'workingset' ? 'memavailable' : 'workingset';
-  const shown = `${bytes(availableBytes[memorySource])} by ${memorySource}`;
+  const shown = `${formatBytes(availableBytes[memorySource])} by ${memorySource}`;
   return [
-    `memory available ${shown} (${bytes(availableBytes[other])} by ${other}), from ${figures}`,
+    `memory available ${shown} (${formatBytes(availableBytes[other])} by ${other}), from ${figures}`,
   ];
 }
 
@@ -121,7 +121,7 @@ export function formatStatus(status: StatusDocument): string {
       status.impossible.map((row) => [
         row.decidedAt,
         row.signal,
-        bytes(row.available),
+        formatBytes(row.available),
         ...[row.pods, row.protectedPods, row.passedOverPods].map(String),
       ]),
     ),
@@ -142,8 +142,8 @@ export function formatStatus(status: StatusDocument): string {
 function signalRows(status: StatusDocument): readonly (readonly string[])[] {
   return status.signals.map((row) => [
     row.signal,
-    bytes(row.available),
-    bytes(row.capacity),
+    formatBytes(row.available),
+    formatBytes(row.capacity),
     `${seconds(row.ageMs)} ago`,
   ]);
 }
@@ -166,8 +166,8 @@ function podRows(status: StatusDocument): readonly (readonly string[])[] {
     row.name,
     String(row.priority),
     row.qosClass,
-    row.workingSetBytes === null ? 'unknown' : bytes(row.workingSetBytes),
-    bytes(row.requestBytes),
+    row.workingSetBytes === null ? 'unknown' : formatBytes(row.workingSetBytes),
+    formatBytes(row.requestBytes),
     `${seconds(row.ageMs)} ago`,
     row.protected === null ? (row.passedOver ? 'passed over' : '') : `protected: ${row.protected}`,
   ]);
@@ -199,10 +199,6 @@ function section(
       .trimEnd(),
   );
   return [title, ...lines].join('\n');
-}
-
-function bytes(count: number): string {
-  return formatQuantity(BigInt(count) * 1_000_000_000n, 'binary');
 }
 
 function seconds(ms: number): string {

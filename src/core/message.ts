@@ -1,6 +1,6 @@
 import type { Cause } from './decision.ts';
 import type { PodObservation } from './pod.ts';
-import { formatQuantity } from './quantity.ts';
+import { formatBytes, formatQuantity } from './quantity.ts';
 import { SIGNALS } from './signal.ts';
 import { thresholdLevel } from './threshold.ts';
 
@@ -13,14 +13,10 @@ export function evictionMessage(cause: Cause, pod: PodObservation | undefined): 
   const { threshold, observation } = cause;
   // The threshold itself, also where it is its minimum reclaim that is not regained.
   const level = thresholdLevel(threshold, observation.capacity, false);
-  const numbers = `Threshold quantity: ${bytes(level)}, available: ${bytes(observation.available)}`;
+  const numbers = `Threshold quantity: ${formatBytes(level)}, available: ${formatBytes(observation.available)}`;
   const node = `The node was low on resource: ${resource}. ${numbers}.`;
   if (pod === undefined) return node;
   const usage =
-    pod.workingSetBytes === undefined ? 'an unknown amount' : bytes(pod.workingSetBytes);
+    pod.workingSetBytes === undefined ? 'an unknown amount' : formatBytes(pod.workingSetBytes);
   return `${node} The pod was using ${usage}, request is ${formatQuantity(pod.memoryRequestNano, 'binary')}.`;
-}
-
-function bytes(count: number): string {
-  return formatQuantity(BigInt(count) * 1_000_000_000n, 'binary');
 }

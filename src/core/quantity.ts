@@ -101,6 +101,11 @@ export function formatQuantity(nano: bigint, format: QuantityFormat): string {
   return `${nano / suffix.nano}${suffix.text}`;
 }
 
+/** A number of bytes, whole, as an exact quantity with a binary suffix. */
+export function formatBytes(count: number): string {
+  return formatQuantity(BigInt(count) * NANO, 'binary');
+}
+
 /**
  * Reads a decimal number from 0 to 100 with exactly one `%` as nano-percent (100 % is
  * 100 000 000 000). This is evictd's own rule: the kubelet reads a 32-bit float, with exponents

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { readControlFile } from './control-file.ts';
+import { statField } from './process-stat.ts';
 
 /** The longest chain of parents that is followed. */
 const LONGEST_CHAIN = 1000;
@@ -12,15 +13,9 @@ export function ancestry(pid: number): readonly number[] {
   return chain;
 }
 
-/** The parent's pid, 0 for none. Source: proc(5), field 4 of `/proc/[pid]/stat`. */
+/** The parent's pid, 0 for none. */
 function parentOf(pid: number): number {
-  try {
-    const stat = readControlFile(`/proc/${pid}/stat`);
-    // The name in field 2 may hold anything, spaces and brackets too; it ends at the last one.
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1] ?? 0);
-  } catch {
-    return 0;
-  }
+  return Number(statField(pid, 'parent') ?? 0);
 }
 
 /** How many processes below another are followed. */

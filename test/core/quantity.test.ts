@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EvictdError } from '../../src/core/errors.ts';
 import {
+  formatBytes,
   formatPercentage,
   formatQuantity,
   parsePercentage,
@@ -196,6 +197,18 @@ describe('parseQuantity', () => {
         return text.length > 128 || parseQuantity(text) <= MAX_UNITS * NANO;
       }),
     );
+  });
+});
+
+describe('formatBytes', () => {
+  it.each([
+    [0, '0'],
+    [1, '1'],
+    [1024, '1Ki'],
+    [100 * 2 ** 20, '100Mi'],
+    [100 * 2 ** 20 + 1, '104857601'],
+  ])('%i is %s', (count, text) => {
+    expect(formatBytes(count)).toBe(text);
   });
 });
 

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { loadNative } from '../../src/native/index.ts';
 import { makeCgroup } from '../support/cgroup.ts';
+import { requireAddon } from '../support/native.ts';
 import { describeWith } from '../support/skip.ts';
 import { until } from '../support/wait.ts';
 import { type Daemon, privateDirectory, startDaemon } from './support/daemon.ts';
@@ -189,8 +189,7 @@ describeWith({ root: true, cgroupV1: true }, 'kernel notification', () => {
   });
 
   it('L01: one event on the way up, one down; none when usage is above already', async () => {
-    const { addon } = loadNative();
-    if (addon === undefined) throw new Error('the native addon is missing');
+    const addon = requireAddon();
     const node = makeNode(256 * MI);
     const child = await node.pod('pod').spawn();
     const counts = { below: 0n, above: 0n };

@@ -2,12 +2,12 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { firstValueFrom, Subject } from 'rxjs';
 import { expect, it, onTestFinished } from 'vitest';
 import { resolveValue, type Threshold } from '../../src/core/threshold.ts';
-import { loadNative } from '../../src/native/index.ts';
 import type { MemoryReading } from '../../src/ports/readings.ts';
 import { memcgThresholds } from '../../src/sources/memcg-threshold.ts';
 import { reading, softThreshold, threshold, value } from '../support/builders.ts';
 import { makeCgroup } from '../support/cgroup.ts';
 import { count, report } from '../support/counts.ts';
+import { requireAddon } from '../support/native.ts';
 import { describeWith } from '../support/skip.ts';
 import { until, within } from '../support/wait.ts';
 import { cpuMs } from './support/cpu.ts';
@@ -117,8 +117,7 @@ describeWith({ root: true, cgroupV1: true }, 'arming anew', () => {
     ['a ladder with its approach', threshold({ value: value('100Mi') }), count(80, 500)],
     ['two levels', softThreshold({ value: value('1Mi') }), count(100, 10_000)],
   ])('L13: keeps the number of descriptors, however often: %s', async (_, followed, rounds) => {
-    const { addon } = loadNative();
-    if (addon === undefined) throw new Error('the native addon is missing');
+    const addon = requireAddon();
     const node = makeNode(LIMIT);
     const readings$ = new Subject<MemoryReading>();
     const armed$ = new Subject<readonly number[]>();

@@ -2,6 +2,7 @@
  * What the native tests share: the addon (missing is a failure, never a skip), memory cgroups of
  * their own, a process that takes and gives back memory inside one, and waits with a limit.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,8 +11,10 @@ import { tmpdir } from 'node:os';
 import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
+import type { MemcgWatch, NativeAddon } from '../../src/native/index.ts';
+import { requireAddon } from '../support/native.ts';
 
-import { loadNative, type MemcgWatch, type NativeAddon } from '../../src/native/index.ts';
+export { requireAddon };
 
 export const MEBIBYTE = 1024 * 1024;
 
@@ -21,12 +24,6 @@ const WAIT_MS_MAX = 4_000;
 export const PROGRAM_MS_MAX = 60_000;
 
 const MEMORY_HIERARCHY = '/sys/fs/cgroup/memory';
-
-export function requireAddon(): NativeAddon {
-  const loaded = loadNative();
-  if (loaded.addon === undefined) throw new Error(`the native addon is missing: ${loaded.reason}`);
-  return loaded.addon;
-}
 
 /** Rejects when `promise` takes longer than `WAIT_MS_MAX`. */
 export async function withLimit<T>(promise: Promise<T>, what: string): Promise<T> {

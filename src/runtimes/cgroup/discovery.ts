@@ -3,9 +3,10 @@
  * in doubt is none: what holds other pods, what leads out of the node, what the kubelet would not
  * have named so.
  */
-import { lstatSync, readdirSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import type { QosClass } from '../../core/pod.ts';
 import { asPath, type BytePath, toText } from '../../kernel/byte-path.ts';
+import { directoryNames } from '../../kernel/directory.ts';
 
 /** How many pods are looked at; that there are more is said. */
 export const POD_LIMIT = 20_000;
@@ -153,9 +154,7 @@ function kubepodsAt(components: readonly BytePath[]): Kubepods | undefined {
 function childNames(listing: Listing, place: BytePath): readonly BytePath[] {
   const path = `${listing.directory}/${place}`;
   try {
-    return readdirSync(asPath(path), { withFileTypes: true, encoding: 'latin1' })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => entry.name);
+    return directoryNames(path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ENOENT') listing.trouble = `${toText(path)} cannot be listed: ${code}`;

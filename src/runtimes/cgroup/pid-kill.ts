@@ -5,8 +5,8 @@
  */
 
 import type { BytePath } from '../../kernel/byte-path.ts';
-import { readControlFile } from '../../kernel/control-file.ts';
 import { isInCgroup } from '../../kernel/hierarchy.ts';
+import { statField } from '../../kernel/process-stat.ts';
 import type { Pidfd } from '../../native/types.ts';
 
 /**
@@ -15,30 +15,20 @@ import type { Pidfd } from '../../native/types.ts';
  * preceded by a look at the start time and the cgroup. No end is told: `onExit` never calls.
  */
 export function processByPid(pid: number, pod: BytePath): Pidfd {
-  const startedAt = startTime(pid);
+  const startedAt = statField(pid, 'startTime');
   if (startedAt === undefined) throw gone(pid);
   return {
     pid,
     signal: (signal) => {
       // The start time last: whoever has the number then had it when the cgroup was read.
-      if (!isInCgroup(pid, 'memory', pod) || startTime(pid) !== startedAt) throw gone(pid);
+      if (!isInCgroup(pid, 'memory', pod) || statField(pid, 'startTime') !== startedAt)
+        throw gone(pid);
       process.kill(pid, signal);
     },
     onExit: () => undefined,
     release: () => Promise.reject(new Error('process_mrelease needs a pidfd')),
     close: () => undefined,
   };
-}
-
-/** In clock ticks since the boot. Source: proc(5), field 22 of `/proc/[pid]/stat`. */
-function startTime(pid: number): string | undefined {
-  try {
-    const stat = readControlFile(`/proc/${pid}/stat`);
-    // The name in field 2 may hold anything, spaces and brackets too; it ends at the last one.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
-  } catch {
-    return undefined;
-  }
 }
 
 function gone(pid: number): NodeJS.ErrnoException {

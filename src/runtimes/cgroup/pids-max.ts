@@ -1,6 +1,7 @@
-import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
+import { closeSync, writeFileSync } from 'node:fs';
 import { asPath, type BytePath } from '../../kernel/byte-path.ts';
 import { readControlFile } from '../../kernel/control-file.ts';
+import { heldPath, openDirectory } from '../../kernel/directory.ts';
 import { compare } from './twin.ts';
 
 /**
@@ -14,11 +15,8 @@ import { compare } from './twin.ts';
 export function stopForks(directory: BytePath, pod: BytePath): (() => void) | undefined {
   let fd: number | undefined;
   try {
-    fd = openSync(
-      asPath(directory),
-      constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
-    );
-    const held = `/proc/self/fd/${fd}`;
+    fd = openDirectory(directory);
+    const held = heldPath(fd);
     const before = limitOf(held);
     const { pids, stranger } = compare(held, pod);
     if (before === '0' || stranger !== undefined || pids.length === 0) {

@@ -1,6 +1,7 @@
-import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, statSync } from 'node:fs';
 import { asPath, type BytePath, toText } from '../../kernel/byte-path.ts';
 import { type ControlFile, openControlFile, readControlFile } from '../../kernel/control-file.ts';
+import { heldPath, openDirectory } from '../../kernel/directory.ts';
 import { numberField, wholeNumber } from '../../kernel/fields.ts';
 import { kubepodsIn, type OomScoreAdjOf, sparedBecause } from './spared.ts';
 import { processesBelow } from './subtree.ts';
@@ -58,11 +59,8 @@ export const LIMIT_AGE_MS = 5000;
 /** Holds the pod `name` below `directory` open. Throws what open(2) gives. */
 export function openPod(directory: BytePath, name: BytePath): PodHandle {
   const path = `${directory}/${name}`;
-  const fd = openSync(
-    asPath(path),
-    constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
-  );
-  const held = `/proc/self/fd/${fd}`;
+  const fd = openDirectory(path);
+  const held = heldPath(fd);
   const opened: ControlFile[] = [];
   const open = (file: string): ControlFile => {
     const control = openControlFile(`${held}/${file}`);

@@ -1,6 +1,7 @@
-import { closeSync, constants, openSync, readdirSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { asPath, type BytePath } from '../../kernel/byte-path.ts';
 import { readControlFile } from '../../kernel/control-file.ts';
+import { directoryNames, heldPath, openDirectory } from '../../kernel/directory.ts';
 import { pidList } from '../../kernel/fields.ts';
 
 /** How many cgroups of one pod are looked at. */
@@ -44,8 +45,8 @@ function levelAt(directory: BytePath): Level {
   const left = childNames(directory).toReversed();
   if (left.length === 0 || directory.length <= LONG_PATH_BYTES)
     return { base: directory, left, fd: undefined };
-  const fd = openSync(asPath(directory), constants.O_RDONLY | constants.O_DIRECTORY);
-  return { base: `/proc/self/fd/${fd}`, left, fd };
+  const fd = openDirectory(directory);
+  return { base: heldPath(fd), left, fd };
 }
 
 /** The next directory of the innermost level that has one; levels that have none are left. */
@@ -61,9 +62,7 @@ function nextOf(levels: Level[]): BytePath | undefined {
 
 function childNames(directory: BytePath): readonly BytePath[] {
   try {
-    return readdirSync(asPath(directory), { withFileTypes: true, encoding: 'latin1' })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => entry.name);
+    return directoryNames(directory);
   } catch {
     return [];
   }

@@ -3,8 +3,9 @@
  * the pod's processes, some of them, others, or none. So it is compared with the memory cgroup
  * whenever something is to be done through it.
  */
-import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
+import { closeSync, writeFileSync } from 'node:fs';
 import { asPath, type BytePath, toText } from '../../kernel/byte-path.ts';
+import { heldPath, openDirectory } from '../../kernel/directory.ts';
 import { processesBelow } from './subtree.ts';
 
 /** What a twin holds beside a pod's memory cgroup. */
@@ -22,12 +23,9 @@ export interface Comparison {
  * Throws what open(2) gives, and what `act` throws.
  */
 export function withDirectory<T>(directory: BytePath, act: (held: BytePath) => T): T {
-  const fd = openSync(
-    asPath(directory),
-    constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
-  );
+  const fd = openDirectory(directory);
   try {
-    return act(`/proc/self/fd/${fd}`);
+    return act(heldPath(fd));
   } finally {
     closeSync(fd);
   }

@@ -3,24 +3,18 @@ import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { NEVER, Subject } from 'rxjs';
 import { expect, it, onTestFinished } from 'vitest';
-import { findHierarchy } from '../../../src/kernel/hierarchy.ts';
-import { loadNative, type NativeAddon } from '../../../src/native/index.ts';
+import type { NativeAddon } from '../../../src/native/index.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../../src/ports/runtime.ts';
-import { type CgroupRuntimeInputs, cgroupRuntime } from '../../../src/runtimes/cgroup/runtime.ts';
-import { liveScheduler } from '../../../src/sources/live-scheduler.ts';
+import type { CgroupRuntimeInputs } from '../../../src/runtimes/cgroup/runtime.ts';
 import { MEMORY_HIERARCHY, makeCgroup } from '../../support/cgroup.ts';
 import { spawnMemory } from '../../support/child.ts';
+import { requireAddon } from '../../support/native.ts';
 import { describeWith } from '../../support/skip.ts';
 import { until, within } from '../../support/wait.ts';
 import { openDescriptors } from '../support.ts';
+import { openRuntime } from './support.ts';
 
 const LIMIT_MS = 10_000;
-
-function addon(): NativeAddon {
-  const loaded = loadNative();
-  if (loaded.addon === undefined) throw new Error(`the native addon is missing: ${loaded.reason}`);
-  return loaded.addon;
-}
 
 function makeNode() {
   const node = makeCgroup();
@@ -28,29 +22,15 @@ function makeNode() {
   return node;
 }
 
+/** With the addon, unless it is given as null. */
 function runtimeOf(
   directory: string,
   {
-    native = addon(),
+    native = requireAddon(),
     ...rest
   }: Partial<Omit<CgroupRuntimeInputs, 'native'>> & { native?: NativeAddon | null } = {},
 ): Runtime {
-  const hierarchy = findHierarchy('memory');
-  if (hierarchy === undefined) throw new Error('no memory hierarchy');
-  const runtime = cgroupRuntime({
-    directory,
-    isRoot: false,
-    parents: [],
-    hierarchy,
-    fields: new Map(),
-    native: native ?? undefined,
-    allowPidKill: false,
-    scheduler: liveScheduler,
-    pid: process.pid,
-    ...rest,
-  });
-  onTestFinished(() => runtime.close());
-  return runtime;
+  return openRuntime(directory, { ...rest, native: native ?? undefined });
 }
 
 /** The request for a pod as it is seen now. */
@@ -270,8 +250,8 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     const child = await spawnMemory({ cgroups: [pod.path] });
     const denied = Object.assign(new Error('denied'), { code: 'EPERM' });
     const native: NativeAddon = {
-      ...addon(),
-      capabilities: () => addon().capabilities(),
+      ...requireAddon(),
+      capabilities: () => requireAddon().capabilities(),
       openPidfd: () => {
         throw denied;
       },
@@ -288,12 +268,12 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     const pod = node.child('pod');
     const leaver = await spawnMemory({ cgroups: [pod.path], onTerm: 'ignore' });
     const native: NativeAddon = {
-      ...addon(),
-      capabilities: () => addon().capabilities(),
+      ...requireAddon(),
+      capabilities: () => requireAddon().capabilities(),
       // As if its number were another process's by now.
       openPidfd: (pid) => {
         writeFileSync(`${MEMORY_HIERARCHY}/cgroup.procs`, String(pid));
-        return addon().openPidfd(pid);
+        return requireAddon().openPidfd(pid);
       },
     };
     const runtime = runtimeOf(node.path, { native });
@@ -311,11 +291,11 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
       spawnMemory({ cgroups: [pod.path] }),
     ]);
     const native: NativeAddon = {
-      ...addon(),
-      capabilities: () => addon().capabilities(),
+      ...requireAddon(),
+      capabilities: () => requireAddon().capabilities(),
       openPidfd: (pid) => {
         if (pid === refusing.pid) throw Object.assign(new Error('denied'), { code: 'EPERM' });
-        return addon().openPidfd(pid);
+        return requireAddon().openPidfd(pid);
       },
     };
     const runtime = runtimeOf(node.path, { native });

@@ -3,19 +3,18 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { NEVER } from 'rxjs';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { findHierarchy } from '../../../src/kernel/hierarchy.ts';
-import { loadNative, type NativeAddon } from '../../../src/native/index.ts';
+import type { NativeAddon } from '../../../src/native/index.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../../src/ports/runtime.ts';
 import { processByPid } from '../../../src/runtimes/cgroup/pid-kill.ts';
 import { stopForks } from '../../../src/runtimes/cgroup/pids-max.ts';
-import { cgroupRuntime } from '../../../src/runtimes/cgroup/runtime.ts';
 import { compare } from '../../../src/runtimes/cgroup/twin.ts';
-import { liveScheduler } from '../../../src/sources/live-scheduler.ts';
 import { MEMORY_HIERARCHY, makeCgroup, makeTwin, type TestCgroup } from '../../support/cgroup.ts';
 import { type MemoryChild, spawnMemory } from '../../support/child.ts';
+import { requireAddon } from '../../support/native.ts';
 import { describeWith } from '../../support/skip.ts';
 import { until, within } from '../../support/wait.ts';
 import { openDescriptors } from '../support.ts';
+import { openRuntime } from './support.ts';
 
 const LIMIT_MS = 10_000;
 
@@ -29,28 +28,6 @@ function twinOf(cgroup: TestCgroup, hierarchy: 'unified' | 'pids' = 'unified') {
   const twin = makeTwin(cgroup, hierarchy);
   onTestFinished(() => twin.remove());
   return twin;
-}
-
-function runtimeOf(
-  node: TestCgroup,
-  rest: { allowPidKill?: boolean; pid?: number; native?: NativeAddon } = {},
-): Runtime {
-  const hierarchy = findHierarchy('memory');
-  if (hierarchy === undefined) throw new Error('no memory hierarchy');
-  const runtime = cgroupRuntime({
-    directory: node.path,
-    isRoot: false,
-    parents: [],
-    hierarchy,
-    fields: new Map(),
-    native: undefined,
-    allowPidKill: false,
-    scheduler: liveScheduler,
-    pid: process.pid,
-    ...rest,
-  });
-  onTestFinished(() => runtime.close());
-  return runtime;
 }
 
 function evict(runtime: Runtime, rest: Partial<EvictRequest> = {}) {
@@ -96,7 +73,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true }, 'without the addon', 
     const inner = await spawnMemory({ cgroups: [pod.child('inner').path] });
     const twin = twinOf(pod);
     for (const { pid } of [victim, inner]) twin.join(pid);
-    const runtime = runtimeOf(node);
+    const runtime = openRuntime(node.path);
     expect(runtime.capabilities).toMatchObject({ evict: null, killing: { by: 'cgroup.kill' } });
     const before = openDescriptors();
     const progress = await evict(runtime);
@@ -111,7 +88,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true }, 'without the addon', 
   it('where TERM is due, KILL comes at once, and that is said', async () => {
     const { node, pod, victim, bystander } = await makePod();
     twinOf(pod).join(victim.pid);
-    const progress = await evict(runtimeOf(node), { gracePeriodMs: 60_000 });
+    const progress = await evict(openRuntime(node.path), { gracePeriodMs: 60_000 });
     expect(kinds(progress)).toEqual(['killed', 'obstacle', 'empty']);
     expect(progress[1]).toMatchObject({ detail: expect.stringContaining('TERM cannot be sent') });
     await expectAlive(bystander);
@@ -120,7 +97,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true }, 'without the addon', 
   it('a rehearsal kills nobody', async () => {
     const { node, pod, victim, bystander } = await makePod();
     twinOf(pod).join(victim.pid);
-    const runtime = runtimeOf(node);
+    const runtime = openRuntime(node.path);
     const id = runtime.observePods().find(({ name }) => name === 'pod')?.id ?? '';
     const seen: string[] = [];
     runtime
@@ -165,7 +142,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true }, 'without the addon', 
   ])('refuses when %s', async (_, prepare) => {
     const at = await makePod();
     const other = await prepare(at);
-    expect(await evict(runtimeOf(at.node))).toEqual([
+    expect(await evict(openRuntime(at.node.path))).toEqual([
       {
         kind: 'refused',
         reason: 'unsupported',
@@ -178,10 +155,10 @@ describeWith({ root: true, cgroupV1: true, hybrid: true }, 'without the addon', 
   it('refuses a pod that holds evictd, and one that is empty', async () => {
     const { node, pod, victim, bystander } = await makePod();
     twinOf(pod).join(victim.pid);
-    const [refused] = await evict(runtimeOf(node, { pid: victim.pid }));
+    const [refused] = await evict(openRuntime(node.path, { pid: victim.pid }));
     expect(refused).toMatchObject({ kind: 'refused', reason: 'protected' });
     await expectAlive(victim, bystander);
-    const runtime = runtimeOf(node);
+    const runtime = openRuntime(node.path);
     expect(await evict(runtime)).toEqual([{ kind: 'refused', reason: 'nothingToKill' }]);
   });
 });
@@ -192,7 +169,7 @@ describeWith(
   () => {
     it('ends a pod, TERM first', async () => {
       const { node, victim, bystander } = await makePod();
-      const runtime = runtimeOf(node, { allowPidKill: true });
+      const runtime = openRuntime(node.path, { allowPidKill: true });
       expect(runtime.capabilities.killing.by).toBe('pid');
       const progress = await evict(runtime, { gracePeriodMs: 100 });
       expect(kinds(progress)).toEqual(['terminating', 'killed', 'empty']);
@@ -209,7 +186,7 @@ describeWith(
       for (const { pid } of isShared ? [victim, bystander] : [victim]) twin.join(pid);
       const byNumber = vi.spyOn(process, 'kill');
       onTestFinished(() => byNumber.mockRestore());
-      const progress = await evict(runtimeOf(node, { allowPidKill: true }));
+      const progress = await evict(openRuntime(node.path, { allowPidKill: true }));
       expect(kinds(progress)).toEqual(['killed', 'empty']);
       expect(await victim.exited).toMatchObject({ signal: 'SIGKILL' });
       expect(byNumber.mock.calls.some(([, signal]) => signal === 9)).toBe(isShared);
@@ -305,8 +282,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true, pidsV1: true }, 'with t
     twin.join(victim.pid);
     if (children > 0) await startFamily([pod.path, twin.path], children);
     const limits = new Set<string>();
-    const { addon } = loadNative();
-    if (addon === undefined) throw new Error('the native addon is missing');
+    const addon = requireAddon();
     const native: NativeAddon = {
       ...addon,
       capabilities: () => addon.capabilities(),
@@ -315,7 +291,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true, pidsV1: true }, 'with t
         return addon.openPidfd(pid);
       },
     };
-    expect(kinds(await evict(runtimeOf(node, { native }))).at(-1)).toBe('empty');
+    expect(kinds(await evict(openRuntime(node.path, { native }))).at(-1)).toBe('empty');
     expect([...limits]).toEqual([whileKilled]);
     expect(twin.read('pids.max').trim()).toBe('max');
     await expectAlive(bystander);
@@ -325,8 +301,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true, pidsV1: true }, 'with t
     const { node, pod, victim, bystander } = await makePod();
     const late = await spawnMemory();
     const twin = twinOf(pod);
-    const { addon } = loadNative();
-    if (addon === undefined) throw new Error('the native addon is missing');
+    const addon = requireAddon();
     const native: NativeAddon = {
       ...addon,
       capabilities: () => addon.capabilities(),
@@ -338,7 +313,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true, pidsV1: true }, 'with t
         return addon.openPidfd(pid);
       },
     };
-    expect(kinds(await evict(runtimeOf(node, { native }))).at(-1)).toBe('empty');
+    expect(kinds(await evict(openRuntime(node.path, { native }))).at(-1)).toBe('empty');
     expect(await late.exited).toMatchObject({ signal: 'SIGKILL' });
     expect(await victim.exited).toMatchObject({ signal: 'SIGKILL' });
     await expectAlive(bystander);

@@ -5,7 +5,6 @@ import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { rankPods } from '../../../src/core/rank.ts';
 import { descendants } from '../../../src/kernel/ancestry.ts';
-import { findHierarchy } from '../../../src/kernel/hierarchy.ts';
 import { oomScoreAdj } from '../../../src/kernel/oom-score-adj.ts';
 import { handleCache } from '../../../src/runtimes/cgroup/handle-cache.ts';
 import {
@@ -13,13 +12,13 @@ import {
   observePods,
   type PodFields,
 } from '../../../src/runtimes/cgroup/observe.ts';
-import { type CgroupRuntimeInputs, cgroupRuntime } from '../../../src/runtimes/cgroup/runtime.ts';
+import type { CgroupRuntimeInputs } from '../../../src/runtimes/cgroup/runtime.ts';
 import { LOOK_AGE_MS } from '../../../src/runtimes/cgroup/spared.ts';
-import { liveScheduler } from '../../../src/sources/live-scheduler.ts';
 import { makeCgroup, type TestCgroup } from '../../support/cgroup.ts';
 import { describeWith } from '../../support/skip.ts';
 import { within } from '../../support/wait.ts';
 import { fixture, temporaryDirectory } from '../support.ts';
+import { openRuntime } from './support.ts';
 
 const MI = 2 ** 20;
 const OWN = 'holds evictd, one of its ancestors or helpers';
@@ -236,22 +235,7 @@ describeWith({ root: true, cgroupV1: true }, 'evictd’s own processes protect',
     names.reduce((cgroup, name) => cgroup.child(name), top);
 
   function protectedIn(node: TestCgroup, inputs: Partial<CgroupRuntimeInputs>) {
-    const hierarchy = findHierarchy('memory');
-    if (hierarchy === undefined) throw new Error('no memory hierarchy');
-    const runtime = cgroupRuntime({
-      directory: node.path,
-      isRoot: false,
-      parents: [],
-      hierarchy,
-      fields: new Map(),
-      native: undefined,
-      allowPidKill: false,
-      scheduler: liveScheduler,
-      pid: process.pid,
-      helpers: descendants,
-      ...inputs,
-    });
-    onTestFinished(() => runtime.close());
+    const runtime = openRuntime(node.path, { helpers: descendants, ...inputs });
     return runtime
       .observePods()
       .filter(({ protectedBecause }) => protectedBecause === OWN)
