@@ -6,55 +6,56 @@ import {
 } from 'rxjs';
 
 /**
- * Lets the first values of a storm through at once and merges the rest.
+ * Lets the first values of a storm through at once, and of the rest one each `intervalMs`.
  *
- * In each window of `windowMs`, which the first value opens, the first `burst` values pass without
- * delay; of what comes after them only the last is kept and emitted when the window ends, which
- * opens the next window. So nothing is ever lost but repetition: after the last source value there
- * is always an emission.
+ * There is room for `burst` values, which pass without delay; each takes a place, and a place comes
+ * back each `intervalMs`. While there is none only the last value is kept, and emitted as soon as a
+ * place is free. So a storm has no hole longer than `intervalMs`, and nothing is ever lost but
+ * repetition: after the last source value there is always an emission.
  *
  * Completion: a kept value is emitted first, then the result completes. Errors pass at once, a
- * kept value is dropped. Holds one timer on `scheduler` while a window is open.
+ * kept value is dropped. Holds one timer on `scheduler` while a place is taken.
  *
- * @example wakeups$.pipe(coalesce(4, 5, scheduler)) // at most 4 readings in each window of 5 ms
+ * @example wakeups$.pipe(coalesce(4, 1, scheduler)) // 4 readings at once, then one each ms
  * @see throttleTime, which would delay the second event of a pair
- * @param burst values that pass at once in each window, at least 1
- * @param windowMs length of a window, ms
- * @param scheduler where the window is timed
+ * @param burst values that pass at once, at least 1
+ * @param intervalMs how often a place comes back, ms
+ * @param scheduler where that is timed
  */
 export function coalesce<T>(
   burst: number,
-  windowMs: number,
+  intervalMs: number,
   scheduler: SchedulerLike,
 ): MonoTypeOperatorFunction<T> {
   return (source) =>
     new Observable<T>((subscriber) => {
-      let passed = 0;
+      let taken = 0;
       let kept: { readonly value: T } | undefined;
-      let window: Subscription | undefined;
+      let timer: Subscription | undefined;
 
-      const open = (): void => {
-        window = scheduler.schedule(() => {
-          passed = 0;
-          window = undefined;
+      const giveBack = (): void => {
+        timer = scheduler.schedule(() => {
+          taken -= 1;
+          if (taken > 0) giveBack();
+          else timer = undefined;
           if (kept !== undefined) emit(takeKept(kept));
-        }, windowMs);
-        subscriber.add(window);
+        }, intervalMs);
+        subscriber.add(timer);
       };
       const takeKept = (held: { readonly value: T }): T => {
         kept = undefined;
         return held.value;
       };
       const emit = (value: T): void => {
-        passed += 1;
-        if (window === undefined) open();
+        taken += 1;
+        if (timer === undefined) giveBack();
         subscriber.next(value);
       };
 
       subscriber.add(
         source.subscribe({
           next: (value) => {
-            if (passed < burst) emit(value);
+            if (taken < burst) emit(value);
             else kept = { value };
           },
           error: (error: unknown) => subscriber.error(error),

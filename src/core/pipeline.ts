@@ -16,10 +16,13 @@ import { DUE, type Due, scanUntilDue } from './scan-until-due.ts';
 import type { NodeCondition } from './signal.ts';
 import { INITIAL_STATE, RANK_AGAIN_MS, type Sample, type StepResult, step } from './step.ts';
 
-/** Wake-ups that pass at once in each window; five rungs of a ladder may come together. */
+/** Wake-ups that pass at once; five rungs of a ladder may come together. */
 export const WAKEUP_BURST = 4;
-/** Length of the window, ms. */
-export const WAKEUP_WINDOW_MS = 5;
+/**
+ * The shortest time between two of the wake-ups after them, ms: a leak at full speed fills 2 MiB in
+ * it, and reclaim near the limit wakes evictd up as often as that.
+ */
+export const WAKEUP_INTERVAL_MS = 1;
 
 /**
  * The shortest time between two polls while no pod may be evicted, ms: a whole number of them
@@ -76,7 +79,7 @@ export function evictionPipeline(
   scheduler: SchedulerLike,
 ): Observable<Turn> {
   const wakeups$ = inputs.wakeups$.pipe(
-    coalesce(WAKEUP_BURST, WAKEUP_WINDOW_MS, scheduler),
+    coalesce(WAKEUP_BURST, WAKEUP_INTERVAL_MS, scheduler),
     map((): Input => ({ reason: 'wakeup' })),
   );
   const outcomes$ = inputs.outcomes$.pipe(

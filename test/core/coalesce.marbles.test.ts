@@ -14,28 +14,37 @@ describe('coalesce(2, 5 ms)', () => {
     });
   });
 
-  it('keeps the last of what comes beyond the burst until the window ends', () => {
+  it('keeps the last of what comes beyond the burst until a place is free', () => {
     marbles(({ hot, expectObservable, scheduler }) => {
-      //             the window: |....|
+      //            places free: |....|....|
       const source = hot('  -abcd--------|');
       const expected = '    -ab---d------|';
       expectObservable(source.pipe(coalesce(2, 5, scheduler))).toBe(expected);
     });
   });
 
-  it('opens the next window with the kept value: a storm gives two values each window', () => {
+  it('gives a storm one value each interval after the burst, evenly', () => {
     marbles(({ hot, expectObservable, scheduler }) => {
-      //             the windows: |....|....|....|
+      //            places free: |....|....|....|
       const source = hot('  -abcdefghijklmn--------|');
-      const expected = '    -ab---fg---kl---n------|';
+      const expected = '    -ab---f----k----n------|';
       expectObservable(source.pipe(coalesce(2, 5, scheduler))).toBe(expected);
     });
   });
 
-  it('starts afresh after a window in which nothing was kept', () => {
+  it('has the whole burst again once every place came back', () => {
     marbles(({ hot, expectObservable, scheduler }) => {
-      const source = hot('  -ab-----cd-----|');
-      const expected = '    -ab-----cd-----|';
+      const source = hot('  -ab---------cd-----|');
+      const expected = '    -ab---------cd-----|';
+      expectObservable(source.pipe(coalesce(2, 5, scheduler))).toBe(expected);
+    });
+  });
+
+  it('has as much of it as came back', () => {
+    marbles(({ hot, expectObservable, scheduler }) => {
+      //            places free: |....|....|
+      const source = hot('  -ab-----cd-------|');
+      const expected = '    -ab-----c--d-----|';
       expectObservable(source.pipe(coalesce(2, 5, scheduler))).toBe(expected);
     });
   });
@@ -97,7 +106,7 @@ describe('coalesce(2, 5 ms)', () => {
     });
   });
 
-  it('lets each subscriber have its own window', () => {
+  it('lets each subscriber have its own places', () => {
     marbles(({ hot, expectObservable, scheduler }) => {
       const result = hot('  -abcd-----|').pipe(coalesce(2, 5, scheduler));
       expectObservable(result).toBe('-ab---d---|');
@@ -105,7 +114,7 @@ describe('coalesce(2, 5 ms)', () => {
     });
   });
 
-  it('holds no timer outside of a window, and none after the end', () => {
+  it('holds no timer while no place is taken, and none after the end', () => {
     marbles(({ scheduler }) => {
       const timers = () => scheduler.actions.length;
       const source = new Subject<number>();
@@ -120,7 +129,7 @@ describe('coalesce(2, 5 ms)', () => {
     });
   });
 
-  it('takes a value that comes while another is delivered into the same window', () => {
+  it('takes a value that comes while another is delivered into the same burst', () => {
     marbles(({ scheduler }) => {
       const source = new Subject<string>();
       const seen: string[] = [];
