@@ -38,7 +38,13 @@ export function resolveNodeCgroup(
       'no cgroup v1 memory hierarchy is mounted on this machine',
     );
   }
-  const { mountPoint } = hierarchy;
+  const { mountPoint, root, namespace } = hierarchy;
+  if (root.startsWith('/..') && namespace === undefined) {
+    throw new EvictdError(
+      'EVICTD_UNSUPPORTED',
+      `the root of evictd's cgroup namespace is not found below ${mountPoint}: no process could be told to be a pod's`,
+    );
+  }
   const candidates = [given ?? mountPoint, `${mountPoint}/${given}`].filter((path) =>
     path.startsWith('/'),
   );

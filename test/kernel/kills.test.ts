@@ -17,7 +17,16 @@ import {
   privateDirectory,
   startDaemon,
 } from './support/daemon.ts';
-import { death, fill, isAlive, MI, makeNode, oomKills, twinOf } from './support/node.ts';
+import {
+  death,
+  fill,
+  isAlive,
+  MI,
+  makeNode,
+  oomKills,
+  type TestPod,
+  twinOf,
+} from './support/node.ts';
 
 const HARD_64 = ['--eviction-hard', 'memory.available<64Mi', '--pod', 'web=priority:1000'];
 const NOBODY = 65_534;
@@ -60,7 +69,49 @@ function listener({ stdout }: ChildProcess) {
   return (word: string) => until(`it says ${word}`, () => said.has(word), { limitMs: LIMIT_MS });
 }
 
+/** A pod whose only process has lost its main thread, and that takes bytes when it is told. */
+async function startDeadLeader(pod: TestPod) {
+  const child = spawn('python3', [supportFile('dead-leader.py'), pod.cgroup.path], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  child.stdin.on('error', () => undefined);
+  const exited = once(child, 'exit').then(([, signal]) => signal as NodeJS.Signals | null);
+  await listener(child)('alone');
+  return { exited, take: (bytes: number) => void child.stdin.write(`${bytes}\n`) };
+}
+
 describeWith({ root: true, cgroupV1: true }, 'a kill that goes wrong', () => {
+  it.each([
+    ['hard', HARD_64],
+    [
+      'soft',
+      [
+        '--eviction-hard=memory.available<8Mi',
+        '--eviction-soft=memory.available<64Mi',
+        '--eviction-soft-grace-period=memory.available=500ms',
+        '--eviction-max-pod-grace-period=1',
+        '--pod=web=priority:1000',
+      ],
+    ],
+  ] as const)(
+    'a process whose main thread has ended is evicted all the same (%s)',
+    async (_, args) => {
+      const node = makeNode(256 * MI);
+      const web = await node.bystander();
+      const leak = await startDeadLeader(node.pod('leak'));
+      const { daemon, descriptors } = await startCalm({ node: node.path, args });
+      leak.take(200 * MI);
+      // The kernel sends no signal to a leader that is gone; its end is that of the process.
+      await within(leak.exited, LIMIT_MS, 'the leak dies');
+      expect(await outcomesOf(daemon, 1)).toEqual([['leak', 'evicted']]);
+      web.expectAlive();
+      expect(oomKills(node.cgroup)).toBe(0);
+      await expectCalm(daemon, descriptors);
+      expect((await daemon.status()).evictions).toHaveLength(1);
+    },
+  );
+
   it('a process that answers EPERM: failed, said why, and the next one at once', async () => {
     const node = makeNode(256 * MI);
     const web = await node.bystander();

@@ -50,6 +50,26 @@ describeWith({ root: true, cgroupV1: true }, 'evictd spares itself', () => {
     await daemon.stop();
   });
 
+  it('and in a cgroup namespace that shares an ancestor with the pods it still evicts the right one', async () => {
+    const node = makeNode(256 * MI);
+    const agent = node.pod('agent');
+    const web = await node.bystander();
+    const leak = await node.pod('leak').spawn();
+    const inside = 'echo $$ > "$0/cgroup.procs"; exec unshare -C "$@"';
+    const daemon = await startDaemon({
+      node: node.path,
+      wrapper: ['bash', '-c', inside, agent.cgroup.path],
+      args: [...HARD_64, '--pod', 'agent=priority:-100', '--pod', 'web=priority:1000'],
+    });
+    const { pods } = await daemon.status();
+    expect(pods.find(({ name }) => name === 'agent')?.protected).toContain('evictd');
+    await fill(node.cgroup, leak, 210 * MI);
+    expect(await death(leak)).toMatchObject({ signal: 'SIGKILL' });
+    expect((await daemon.ended(1))[0]).toMatchObject({ pod: 'leak', outcome: 'evicted' });
+    web.expectAlive();
+    await daemon.stop();
+  });
+
   it('and its ancestors', async () => {
     const node = makeNode(256 * MI);
     const web = await node.bystander();

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fromText } from '../../kernel/byte-path.ts';
 import { readControlFile } from '../../kernel/control-file.ts';
 import { cgroupOf, findHierarchy, type Hierarchy } from '../../kernel/hierarchy.ts';
+import { liveTasks } from '../../kernel/live-tasks.ts';
 import { processesBelow } from './subtree.ts';
 
 /**
@@ -17,7 +18,10 @@ export function thaw(
 ): readonly string[] {
   if (freezer === undefined) return [];
   const groups = new Set(
-    pids.map((pid) => cgroupOf(pid, 'freezer', freezer)).filter((group) => group !== undefined),
+    pids
+      .flatMap((pid) => liveTasks(pid))
+      .map((task) => cgroupOf(task, 'freezer', freezer))
+      .filter((group) => group !== undefined),
   );
   return [...groups].flatMap((group) => thawGroup(group, freezer, new Set(pids)));
 }

@@ -62,6 +62,27 @@ describe('findUnified', () => {
   });
 });
 
+describe('a mount that shows more than the cgroup namespace', () => {
+  const hierarchy = { mountPoint: '/m', root: '/../..', namespace: '/a/b' };
+  const plain = { mountPoint: '/u', root: '/' };
+
+  it.each([
+    ['/m/a/b', '/'],
+    ['/m/a/b/c', '/c'],
+    ['/m/a/c', '/../c'],
+    ['/m/a', '/..'],
+    ['/m/x/y', '/../../x/y'],
+    ['/m', '/../..'],
+  ])('%s is %s there', (directory, path) => {
+    expect(pathIn(hierarchy, directory)).toBe(path);
+    expect(sameGroupIn(hierarchy, plain, `/u${path}`)).toBe(directory);
+  });
+
+  it('ends at the mount point', () => {
+    expect(sameGroupIn(hierarchy, plain, '/u/../../../x')).toBeUndefined();
+  });
+});
+
 describe('sameGroupIn', () => {
   const memory = { mountPoint: '/m', root: '/' };
   const inner = { mountPoint: '/käse', root: '/docker/1' };
