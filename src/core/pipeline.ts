@@ -24,14 +24,8 @@ export const WAKEUP_BURST = 4;
  */
 export const WAKEUP_INTERVAL_MS = 1;
 
-/**
- * The shortest time between two polls while no pod may be evicted, ms: a whole number of them
- * makes the second after which all pods are ranked again.
- */
-export const IMPOSSIBLE_POLL_MS = 250;
-
-/** Why a sample was taken. `due` is a poll or the end of a period. */
-export type ReadReason = 'wakeup' | 'outcome' | 'due';
+/** Why a sample was taken. `start` is the first, `due` a poll or the end of a period. */
+export type ReadReason = 'start' | 'wakeup' | 'outcome' | 'due';
 
 /** What the pipeline is fed with, and how it reads. Reading never throws. */
 export interface PipelineInputs {
@@ -135,7 +129,7 @@ function takeTurn(
   const pollAtMs = nowMs + pollAfterMs(inputs, last, sample, result);
   return {
     ...result,
-    reason: input === DUE ? 'due' : input.reason,
+    reason: last === undefined ? 'start' : input === DUE ? 'due' : input.reason,
     sample,
     podsDueAtMs,
     podsRead,
@@ -143,7 +137,10 @@ function takeTurn(
   };
 }
 
-/** While nobody may be evicted a reading changes nothing, however close to the limit it is. */
+/**
+ * While nobody may be evicted the node is polled no more often than without kernel notification,
+ * however close to the limit it is: what somebody else takes is seen in time.
+ */
 function pollAfterMs(
   inputs: PipelineInputs,
   last: Turn | undefined,
@@ -152,7 +149,7 @@ function pollAfterMs(
 ): number {
   const pollMs = inputs.pollAfterMs(last?.sample, sample);
   const isImpossible = state.noCandidateAtMs !== undefined && state.due.length > 0;
-  return isImpossible ? Math.max(pollMs, IMPOSSIBLE_POLL_MS) : pollMs;
+  return isImpossible ? Math.max(pollMs, POLL_FLOOR_MS) : pollMs;
 }
 
 /**

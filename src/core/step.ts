@@ -43,6 +43,9 @@ export const PASS_OVER_EMPTY_MS = 1000;
  */
 export const RANK_AGAIN_MS = 1000;
 
+/** So much of the threshold less is reason to rank again at once: a fall can go on eight times. */
+export const RANK_AGAIN_FALL = 1 / 8;
+
 /** How soon they are ranked again when the pressure is new, ms: right at a threshold a reading wavers. */
 export const RANK_NEW_MS = 250;
 
@@ -105,6 +108,8 @@ export interface State {
   readonly said: boolean;
   /** When (monotonic ms) ranking last found nobody who may be evicted, while that lasts. */
   readonly noCandidateAtMs: number | undefined;
+  /** What that was for. */
+  readonly noCandidateCause: Cause | undefined;
   /** That ranking found nobody who may be evicted, the first time since the pressure began. */
   readonly impossible: Impossibility | undefined;
 }
@@ -120,6 +125,7 @@ export const INITIAL_STATE: State = {
   metAtMs: Number.NEGATIVE_INFINITY,
   said: false,
   noCandidateAtMs: undefined,
+  noCandidateCause: undefined,
   impossible: undefined,
 };
 
@@ -241,7 +247,7 @@ function decide(policy: Policy, state: State, sample: Sample): Decision {
   if (cause === undefined) return { kind: 'none', why: 'calm' };
   if (state.said) return { kind: 'none', why: 'said' };
   if (sample.pods === undefined) {
-    return isRanked(state, cause.threshold, sample.nowMs)
+    return isRanked(state, cause, sample.nowMs)
       ? { kind: 'none', why: 'noCandidate', cause }
       : { kind: 'observePods', cause };
   }
@@ -254,10 +260,17 @@ function decide(policy: Policy, state: State, sample: Sample): Decision {
   return { kind: 'evict', pod, hard, gracePeriodMs, cause, message: evictionMessage(cause, pod) };
 }
 
-/** Whether ranking has found nobody so lately that it is not done again; less lately for new pressure. */
-function isRanked(state: State, threshold: Threshold, nowMs: number): boolean {
-  const { noCandidateAtMs, firstObserved } = state;
-  if (noCandidateAtMs === undefined) return false;
+/**
+ * Whether ranking has found nobody so lately that it is not done again; less lately for new pressure.
+ * What has clearly fallen since is taken by somebody who may not have been there.
+ */
+function isRanked(state: State, { threshold, observation }: Cause, nowMs: number): boolean {
+  const { noCandidateAtMs, noCandidateCause, firstObserved } = state;
+  if (noCandidateAtMs === undefined || noCandidateCause === undefined) return false;
+  const before = noCandidateCause.observation;
+  const fall = RANK_AGAIN_FALL * thresholdLevel(threshold, observation.capacity, false);
+  if (before.signal === observation.signal && observation.available <= before.available - fall)
+    return false;
   // What is due was observed.
   const isNew = (firstObserved.get(thresholdId(threshold)) as number) > noCandidateAtMs;
   return nowMs - noCandidateAtMs < (isNew ? RANK_NEW_MS : RANK_AGAIN_MS);
@@ -329,6 +342,7 @@ function remember(state: State, decision: Decision, sample: Sample): State {
       return {
         ...state,
         noCandidateAtMs: sample.nowMs,
+        noCandidateCause: decision.cause,
         impossible:
           state.impossible ?? impossibility(state, decision.cause, sample.pods, sample.nowMs),
       };

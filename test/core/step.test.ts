@@ -14,6 +14,7 @@ import { thresholdId } from '../../src/core/threshold.ts';
 import {
   GI,
   MI,
+  observation,
   outcome,
   pod,
   policy,
@@ -503,6 +504,53 @@ describe('candidates', () => {
       'none calm',
       'observePods',
     ]);
+  });
+
+  it('are looked for again at once when clearly less is available than when there were none', () => {
+    const guarded = [{ ...LEAK, protectedBecause: 'configured' }];
+    // The threshold is 100Mi: an eighth of it is 12.5Mi.
+    const results = story(
+      policy(),
+      sample(0, 60 * MI, { pods: guarded }),
+      sample(50, 48 * MI),
+      sample(100, 47.5 * MI),
+      sample(101, 47.5 * MI, { pods: guarded }),
+      // Counted from there: what wavers brings nothing new.
+      sample(150, 60 * MI),
+      sample(200, 36 * MI),
+      sample(250, 35 * MI),
+      sample(251, 35 * MI, { pods: [{ ...LEAK, id: 'another', name: 'another' }, ...guarded] }),
+    );
+    expect(said(results)).toStrictEqual([
+      'none noCandidate',
+      'none noCandidate',
+      'observePods',
+      'none noCandidate',
+      'none noCandidate',
+      'none noCandidate',
+      'observePods',
+      'evict another',
+    ]);
+  });
+
+  it('are looked for by each signal’s own figures', () => {
+    const allocatable = threshold({ signal: 'allocatableMemory.available', value: value('1Gi') });
+    const by = policy({ thresholds: [threshold(), allocatable] });
+    const guarded = [{ ...LEAK, protectedBecause: 'configured' }];
+    const low = (nowMs: number, node: number, pods: number): Sample => ({
+      nowMs,
+      observations: [
+        observation(node, { atMs: nowMs }),
+        observation(pods, { signal: 'allocatableMemory.available', capacity: 2 * GI, atMs: nowMs }),
+      ],
+    });
+    const results = story(
+      by,
+      { ...low(0, 500 * MI, 900 * MI), pods: guarded },
+      // Of the node's memory less is available than of the pods' then; that is no fall.
+      low(100, 90 * MI, 900 * MI),
+    );
+    expect(said(results)).toStrictEqual(['none noCandidate', 'none noCandidate']);
   });
 
   it.each<[string, number, number]>([

@@ -4,7 +4,7 @@ import { describeWith } from '../support/skip.ts';
 import { within } from '../support/wait.ts';
 import { cpuMs } from './support/cpu.ts';
 import { runEvictd, startDaemon } from './support/daemon.ts';
-import { fill, MI, makeNode, type TestPod } from './support/node.ts';
+import { fill, MI, makeNode, oomKills, type TestPod } from './support/node.ts';
 
 const SPAN_MS = count(3000, 10_000);
 const CPU_SHARE_LIMIT = 0.02;
@@ -64,6 +64,26 @@ describeWith({ root: true, cgroupV1: true }, 'an eviction that is impossible', (
     expect(daemon.lines.filter(isImpossible)).toHaveLength(1);
     expect((await daemon.status()).impossible).toHaveLength(1);
     web.expectAlive();
+    await daemon.stop();
+  });
+
+  it('ends for a leak that is new, before the kernel does it: far above all that is armed', async () => {
+    const node = makeNode(256 * MI);
+    const daemon = await startDaemon({
+      node: node.path,
+      args: ['--eviction-hard', 'memory.available<128Mi', '--pod', 'guarded=protected'],
+    });
+    const guarded = await node.pod('guarded').spawn();
+    await fill(node.cgroup, guarded, 150 * MI);
+    await daemon.line('pressure, but no pod may be evicted', isImpossible);
+    // Right after a ranking that found nobody: the next by time alone is a second away.
+    const leak = await node.pod('leak').spawn();
+    await leak.grow(16 * MI).catch(() => undefined);
+    await leak.grow(16 * MI).catch(() => undefined);
+    expect(await within(leak.exited, 5000, 'it is evicted')).toMatchObject({ signal: 'SIGKILL' });
+    expect((await daemon.ended(1))[0]).toMatchObject({ pod: 'leak', outcome: 'evicted' });
+    expect(oomKills(node.cgroup)).toBe(0);
+    process.kill(guarded.pid, 0);
     await daemon.stop();
   });
 
