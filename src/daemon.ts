@@ -28,7 +28,6 @@ import {
   switchMap,
   take,
   takeWhile,
-  throttleTime,
   withLatestFrom,
 } from 'rxjs';
 import { execute } from './actions/executor.ts';
@@ -185,7 +184,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       running.add(oomNotices$.connect());
       running.add(turns$.connect());
       // After the turn that the same event brings, should the threshold be crossed already.
-      running.add(approaches(notices$, turns$, scheduler).subscribe(() => rehearsal.run(1)));
+      running.add(approaches(notices$, turns$).subscribe(() => rehearsal.runIfCold()));
       return running;
     },
   };
@@ -453,13 +452,16 @@ function reportPaths(logger: Logger, paths$: Observable<NotificationPath>): Subs
 function approaches(
   notices$: Observable<MemcgNotice>,
   turns$: Observable<Turn>,
-  scheduler: SchedulerLike,
 ): Observable<unknown> {
   return notices$.pipe(
     filter(({ kind }) => kind === 'approach'),
     withLatestFrom(turns$),
-    filter(([, { state }]) => state.inFlight === undefined && state.due.length === 0),
-    throttleTime(WARM_FOR_MS, scheduler),
+    filter(
+      ([, { state, podsRead }]) =>
+        state.inFlight === undefined &&
+        state.due.length === 0 &&
+        podsRead.tookMs <= REHEARSED_LISTING_MS,
+    ),
   );
 }
 
@@ -468,6 +470,13 @@ const REHEARSALS = 200;
 const REHEARSAL_LIMIT_MS = 250;
 /** How long after a rehearsal none is needed, ms: usage may waver about the approach. */
 const WARM_FOR_MS = 250;
+/** Rehearsals at an approach take no more than one part in so many of the time. */
+const REHEARSAL_SHARE = 100;
+/**
+ * Where all pods take longer to list and read, ms, none is held at an approach: the crossing may come
+ * meanwhile, and would have to wait.
+ */
+const REHEARSED_LISTING_MS = 5;
 
 /**
  * The whole way from a reading to the signals, on the node's own pods, with signal 0, which only
@@ -480,10 +489,23 @@ class Rehearsal {
   readonly #view: NodeView;
   readonly #runtime: Runtime;
 
+  /** When the next one at an approach may be, monotonic ms. */
+  #coldAtMs = Number.NEGATIVE_INFINITY;
+
   constructor(inputs: DaemonInputs, view: NodeView, runtime: Runtime) {
     this.#inputs = inputs;
     this.#view = view;
     this.#runtime = untilKilled(runtime);
+  }
+
+  /** Once, unless one was held lately; the longer it took, the longer ago that must be. */
+  runIfCold(): void {
+    const { scheduler } = this.#inputs;
+    const startMs = scheduler.now();
+    if (startMs < this.#coldAtMs) return;
+    this.run(1);
+    const tookMs = scheduler.now() - startMs;
+    this.#coldAtMs = startMs + Math.max(WARM_FOR_MS, tookMs * REHEARSAL_SHARE);
   }
 
   /** Returns when done, after `times` or {@link REHEARSAL_LIMIT_MS}. */

@@ -35,6 +35,8 @@ export interface Round {
   readonly isMember: (pid: number) => boolean;
   /** Why none of the pod's processes may be signalled, found in these; undefined when they may be. */
   readonly veto: (pids: readonly number[]) => string | undefined;
+  /** How many processes are looked at, and in one round only; by default all, until no new one appears. */
+  readonly atMost?: number;
   /** Called when there are many processes, before they are signalled, and when new ones appear. */
   readonly onForks: (why: 'many' | 'more') => void;
 }
@@ -59,11 +61,12 @@ export function signalRound({
   isMember,
   veto: vetoOf,
   onForks,
+  atMost,
 }: Round): RoundResult {
   const refusals = new Map<number, string>();
   const done = new Set<number>();
-  for (let round = 0; round < REPEAT_LIMIT; round += 1) {
-    const all = processesBelow(top).filter((pid) => !done.has(pid));
+  for (let round = 0; round < (atMost === undefined ? REPEAT_LIMIT : 1); round += 1) {
+    const all = processesBelow(top, atMost).filter((pid) => !done.has(pid));
     if (all.length === 0) break;
     const veto = vetoOf(all);
     if (veto !== undefined) return { veto, refusals };

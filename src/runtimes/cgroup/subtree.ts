@@ -83,9 +83,16 @@ export function processesOf(directory: BytePath): readonly number[] {
   }
 }
 
-/** The processes of a cgroup and of all below it. */
-export function processesBelow(top: BytePath): readonly number[] {
+/**
+ * The processes of a cgroup and of all below it.
+ *
+ * @param atMost so many are enough, of as many cgroups
+ */
+export function processesBelow(top: BytePath, atMost?: number): readonly number[] {
   const pids: number[] = [];
-  for (const directory of subtree(top)) for (const pid of processesOf(directory)) pids.push(pid);
+  for (const directory of subtree(top, atMost)) {
+    for (const pid of processesOf(directory)) pids.push(pid);
+    if (atMost !== undefined && pids.length >= atMost) return pids.slice(0, atMost);
+  }
   return pids;
 }

@@ -10,6 +10,9 @@ import { killThroughTwin } from './twin.ts';
 const REAL_SIGNALS = { terminate: 15, kill: 9 } as const;
 const NULL_SIGNALS = { terminate: 0, kill: 0 } as const;
 
+/** How many processes a rehearsal goes to: the rest of the way is the same, and takes its time. */
+const REHEARSED_PROCESSES = 16;
+
 /** By what the processes of a pod are reached. */
 export interface Means {
   /** Gets hold of a process; undefined where there is neither a pidfd nor a permission without. */
@@ -135,6 +138,7 @@ export class Victim {
       isMember,
       veto: this.#veto,
       onForks,
+      ...(this.#rehearsal ? { atMost: REHEARSED_PROCESSES } : {}),
     });
     return { ...round, unsupported: undefined };
   }

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { NEVER, Subject } from 'rxjs';
@@ -373,6 +374,30 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     expect(kinds(seen)).toEqual(['killed']);
     process.kill(child.pid, 0);
     await child.kill();
+  });
+
+  it('a rehearsal goes to a limited number of processes, and a kill to all', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const opened: number[] = [];
+    const native = {
+      ...requireAddon(),
+      openPidfd: (pid: number) => {
+        opened.push(pid);
+        return requireAddon().openPidfd(pid);
+      },
+    };
+    const script = 'echo $$ > "$0"; for i in {1..40}; do sleep 1000 & done; echo ready; wait';
+    const shell = spawn('bash', ['-c', script, `${pod.path}/cgroup.procs`]);
+    await within(once(shell.stdout, 'data'), LIMIT_MS, 'all sleep');
+    const runtime = runtimeOf(node.path, { native });
+    runtime
+      .evict(requestFor(runtime, 'pod', { rehearsal: true }))
+      .subscribe()
+      .unsubscribe();
+    expect(opened).toHaveLength(16);
+    const progress = await progressOf(runtime, requestFor(runtime, 'pod'));
+    expect(progress.at(-1)).toMatchObject({ kind: 'empty', processes: 41 });
   });
 
   it('that is given up leaves no descriptor and no timer', async () => {
