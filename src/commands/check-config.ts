@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { totalmem } from 'node:os';
 import type { SchedulerLike } from 'rxjs';
 import { type FlagValues, settingsFromFlags } from '../config/flags.ts';
 import type { CheckedSettings, Settings } from '../config/settings.ts';
@@ -7,7 +8,7 @@ import { describeAt, describeError, EvictdError } from '../core/errors.ts';
 import { formatBytes, formatPercentage, formatQuantity } from '../core/quantity.ts';
 import { type Threshold, type ThresholdValue, thresholdLevel } from '../core/threshold.ts';
 import { findUnified } from '../kernel/hierarchy.ts';
-import { type NodeCgroup, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
+import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
 import { loadNative } from '../native/index.ts';
 import type { MemoryReading } from '../ports/readings.ts';
 import type { Killing } from '../ports/runtime.ts';
@@ -51,6 +52,8 @@ const WORDS: Readonly<Record<Killing['by'], string>> = {
 /**
  * What this host makes of the settings: what `run` would refuse or could not see here, which need not
  * be so where the settings are meant for.
+ *
+ * @throws EvictdError EVICTD_POD_PARENT for what is no place of pods on any host
  */
 export function hostWarnings(
   settings: Settings,
@@ -63,8 +66,16 @@ export function hostWarnings(
   } catch (error) {
     return error instanceof EvictdError ? [`run would refuse here: ${describeError(error)}`] : [];
   }
-  return [...placeWarnings(settings, node), ...figureWarnings(settings, node, scheduler)];
+  for (const parent of settings.podParents) podParentDirectory(node, parent);
+  return [
+    ...placeWarnings(settings, node),
+    ...figureWarnings(settings, node, scheduler),
+    ...(process.getuid?.() === 0 ? [] : [NOT_ROOT]),
+  ];
 }
+
+const NOT_ROOT =
+  'not root: run as this user would hear no kernel events and could end no other user’s processes';
 
 /** Where pods would be. */
 function placeWarnings({ podParents, pods }: Settings, node: NodeCgroup): readonly string[] {
@@ -108,9 +119,22 @@ function figureWarnings(
   reader.close();
   if (isFailure(reading)) return [];
   return [
+    ...(isRoot ? [] : unlimitedWarnings(reading)),
     ...alwaysMetWarnings(policy.thresholds, reading),
     ...(compatibility === 'kubelet' && isRoot ? remainderWarnings(policy.thresholds, reading) : []),
   ];
+}
+
+/** A node without a limit: others use up the memory that it is measured against. */
+export function unlimitedWarnings({
+  capacityBytes,
+}: Pick<MemoryReading, 'capacityBytes'>): readonly string[] {
+  return capacityBytes < totalmem()
+    ? []
+    : [
+        "the node's cgroup has no memory limit: its capacity is the host's memory, of which only its " +
+          'own use counts',
+      ];
 }
 
 /** One warning for each threshold that the node could never satisfy. */

@@ -12,6 +12,7 @@ import { type Log, openLog } from '../surfaces/log.ts';
 import { openSink } from '../surfaces/sink.ts';
 import { type StatusSocket, serveStatus } from '../surfaces/socket.ts';
 import { statusDocument } from '../surfaces/status.ts';
+import { unlimitedWarnings } from './check-config.ts';
 import { packageVersion } from './version.ts';
 
 /** How long log lines may take to get out at the end, ms. */
@@ -68,6 +69,11 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
   daemon.rehearse();
   daemon.ready$.subscribe((turn) => {
     const { observations } = turn.sample;
+    const memory = observations.find(({ signal }) => signal === 'memory.available');
+    if (!node.isRoot && memory !== undefined) {
+      const { capacity: capacityBytes } = memory;
+      for (const warning of unlimitedWarnings({ capacityBytes })) log.logger.warn(warning);
+    }
     log.logger.info(
       {
         node: node.directory,
@@ -145,6 +151,23 @@ function refusalOf(call: () => void): string | undefined {
   }
 }
 
+/** Two clocks that are read one after the other tell the same instant this much apart, ms. */
+const CLOCK_JITTER_MS = 5;
+
+/**
+ * Both clocks at one moment. The wall clock stays as far from the monotonic one as it was, unless it
+ * has been set: so one event has one time, whenever it is asked for.
+ */
+function steadyWallClock(): () => { readonly nowMs: number; readonly wallMs: number } {
+  let apartMs = Number.NaN;
+  return () => {
+    const nowMs = liveScheduler.now();
+    const isApartMs = Date.now() - nowMs;
+    if (!(Math.abs(isApartMs - apartMs) < CLOCK_JITTER_MS)) apartMs = isApartMs;
+    return { nowMs, wallMs: nowMs + apartMs };
+  };
+}
+
 /** What a default socket may fail with and be left out. */
 const LEFT_OUT: readonly ErrorCode[] = ['EVICTD_SOCKET', 'EVICTD_SOCKET_IN_USE'];
 
@@ -158,6 +181,7 @@ async function openSocket(
   if (settings.socket === undefined) return undefined;
   const startedAtMs = liveScheduler.now();
   const version = packageVersion();
+  const clock = steadyWallClock();
   const status = async (): Promise<unknown> =>
     statusDocument(await firstValueFrom(daemon.model$), {
       version,
@@ -170,8 +194,7 @@ async function openSocket(
       kernelMemcgNotification: settings.kernelMemcgNotification,
       killing: daemon.killing,
       startedAtMs,
-      nowMs: liveScheduler.now(),
-      wallMs: Date.now(),
+      ...clock(),
       droppedLogLines: log.dropped(),
     });
   try {

@@ -177,10 +177,10 @@ function evictionRows(status: StatusDocument): readonly (readonly string[])[] {
   return status.evictions.map((row) => [
     row.decidedAt,
     row.pod,
-    row.outcome ?? 'running',
+    row.reason === 'dryRun' ? 'dry run' : (row.outcome ?? 'running'),
     milliseconds(row.timing.killedMs),
     milliseconds(row.timing.emptyMs),
-    row.reason ?? row.message,
+    row.reason === 'dryRun' ? row.message : (row.reason ?? row.message),
   ]);
 }
 

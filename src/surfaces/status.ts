@@ -89,7 +89,11 @@ export function updateModel(model: Model, event: ModelEvent): Model {
     case 'turn':
       return afterTurn(model, event.turn, event.readings);
     case 'outcome':
-      return { ...model, evictions: withOutcome(model.evictions, event.outcome) };
+      return {
+        ...model,
+        evictions: withOutcome(model.evictions, event.outcome),
+        pods: withoutEvicted(model.pods, event.outcome),
+      };
     case 'path': {
       const paths = new Map(model.paths).set(event.path.threshold, event.path);
       return withDegraded(
@@ -172,6 +176,14 @@ function withOutcome(
   return index === -1
     ? evictions
     : evictions.with(index, { ...(evictions[index] as EvictionRecord), outcome });
+}
+
+/** A pod that has been evicted is none until it is listed again. */
+function withoutEvicted(
+  pods: readonly PodObservation[],
+  { kind, podId }: EvictionOutcome,
+): readonly PodObservation[] {
+  return kind === 'evicted' ? pods.filter(({ id }) => id !== podId) : pods;
 }
 
 function withDegraded(model: Model, part: string, reason: string | undefined): Model {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   checkConfigCommand,
   hostWarnings,
@@ -11,6 +11,7 @@ import { EvictdError } from '../../src/core/errors.ts';
 import { liveScheduler } from '../../src/sources/live-scheduler.ts';
 import { fixture } from '../runtimes/support.ts';
 import { MI, reading } from '../support/builders.ts';
+import { makeCgroup } from '../support/cgroup.ts';
 import { describeWith } from '../support/skip.ts';
 
 const NOTE = 'allocatableMemory.available has no threshold: the pods have no parent of their own';
@@ -141,15 +142,35 @@ describeWith({ root: true, cgroupV1: true }, 'hostWarnings, on this host', () =>
   it('reads what the root’s counter leaves out', () => {
     const given = {
       '--compatibility': ['kubelet'],
-      '--pod-parent': ['.'],
+      '--pod': ['nobody='],
       '--eviction-hard': ['memory.available<1'],
     };
     const warnings = (values: FlagValues) =>
-      hostWarnings(settingsFromFlags(values).settings, liveScheduler);
+      hostWarnings(settingsFromFlags(values).settings, liveScheduler).filter(
+        (warning) => !warning.startsWith('--pod "nobody"'),
+      );
     expect(warnings(given)).toEqual([
       expect.stringMatching(/^--eviction-hard: memory\.available<1 is less than the \d+\w* that/),
     ]);
     expect(warnings({ ...given, '--compatibility': ['evictd'] })).toEqual([]);
+  });
+
+  it('refuses what run would refuse on any host: the root as a place of pods', () => {
+    const { settings } = settingsFromFlags({ '--pod-parent': ['.'] });
+    expect(() => hostWarnings(settings, liveScheduler)).toThrow(
+      'the root of the hierarchy holds no pods',
+    );
+  });
+
+  it('warns of a node without a limit of its own', async () => {
+    const node = makeCgroup();
+    onTestFinished(() => node.remove());
+    const of = () =>
+      hostWarnings(settingsFromFlags({ '--node-cgroup': [node.path] }).settings, liveScheduler);
+    const unlimited = "the node's cgroup has no memory limit: its capacity is the host's memory";
+    expect(of()).toEqual([expect.stringContaining(unlimited)]);
+    node.write('memory.limit_in_bytes', 2 ** 30);
+    expect(of()).toEqual([]);
   });
 });
 

@@ -169,9 +169,9 @@ describe('statusDocument', () => {
           name: 'string',
           priority: 'number',
           qosClass: 'string',
-          workingSetBytes: 'number',
+          workingSetBytes: 'null',
           requestBytes: 'number',
-          gracePeriodSeconds: 'null',
+          gracePeriodSeconds: 'number',
           protected: 'null',
           passedOver: 'boolean',
           ageMs: 'number',
@@ -272,10 +272,20 @@ describe('statusDocument', () => {
   });
 
   it('lists all pods in rank order, unknown usage as null', () => {
-    expect(statusDocument(FULL, context()).pods).toMatchObject([
+    expect(statusDocument(modelOf(seen(EVICTING)), context()).pods).toMatchObject([
       { rank: 1, name: 'leak', workingSetBytes: 700 * MI, requestBytes: 0, ageMs: 500 },
       { rank: 2, name: 'web', workingSetBytes: null, gracePeriodSeconds: 5, ageMs: 11_000 },
     ]);
+  });
+
+  it('leaves out a pod that has been evicted until it is listed again', () => {
+    const names = (model: Model) => statusDocument(model, context()).pods.map(({ name }) => name);
+    expect(names(FULL)).toStrictEqual(['web']);
+    const refused = outcome('leak', { kind: 'refused', reason: 'pressureGone' });
+    expect(names(modelOf(seen(EVICTING), { kind: 'outcome', outcome: refused }))).toContain('leak');
+    expect(
+      names(modelOf(seen(EVICTING), { kind: 'outcome', outcome: EVICTED }, seen(EVICTING))),
+    ).toContain('leak');
   });
 
   it('has one entry for each burst in which nobody could be evicted', () => {
