@@ -10,6 +10,8 @@ export type Inaction =
   | 'evicting'
   /** Pressure, but no pod may be evicted. */
   | 'noCandidate'
+  /** Pressure for which no pod is evicted: a node condition, and no reclaim. */
+  | 'noReclaim'
   /** A dry run has named its victim for this burst of pressure. */
   | 'said';
 
@@ -25,8 +27,12 @@ export interface Cause {
 
 /** What is to be done after a sample; data, executed elsewhere. */
 export type Decision =
-  | { readonly kind: 'none'; readonly why: Exclude<Inaction, 'noCandidate'> }
-  | { readonly kind: 'none'; readonly why: 'noCandidate'; readonly cause: Cause }
+  | { readonly kind: 'none'; readonly why: Exclude<Inaction, 'noCandidate' | 'noReclaim'> }
+  | {
+      readonly kind: 'none';
+      readonly why: 'noCandidate' | 'noReclaim';
+      readonly cause: Cause;
+    }
   /** Something is due, and the sample has no pods: take one that has, and step again. */
   | { readonly kind: 'observePods'; readonly cause: Cause }
   | {

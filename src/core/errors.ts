@@ -1,5 +1,5 @@
 /**
- * Every coded error and exit status. `docs/reference/errors.md` lists the same rows; a test
+ * Every coded error and exit status. `docs/errors.md` lists the same rows; a test
  * compares the two in both directions.
  */
 
@@ -12,6 +12,14 @@ interface ErrorRow {
 export const ERRORS = {
   EVICTD_INTERNAL: { exitStatus: 1, meaning: 'an assertion failed or an error was not foreseen' },
   EVICTD_USAGE: { exitStatus: 2, meaning: 'an unknown command, flag or argument' },
+  EVICTD_CONFIG_FILE: {
+    exitStatus: 2,
+    meaning: 'a configuration file that is missing, unreadable, too large or no regular file',
+  },
+  EVICTD_CONFIG: {
+    exitStatus: 2,
+    meaning: 'a configuration file that is malformed, of an unknown kind, or has a wrong field',
+  },
   EVICTD_QUANTITY: { exitStatus: 2, meaning: 'a quantity that cannot be read or is out of range' },
   EVICTD_PERCENTAGE: { exitStatus: 2, meaning: 'a percentage that cannot be read' },
   EVICTD_DURATION: { exitStatus: 2, meaning: 'a duration that cannot be read or is out of range' },
@@ -25,7 +33,7 @@ export const ERRORS = {
     exitStatus: 2,
     meaning: 'an eviction threshold that is malformed, doubled or lacks its grace period',
   },
-  EVICTD_POD: { exitStatus: 2, meaning: 'a --pod value that cannot be read' },
+  EVICTD_POD: { exitStatus: 2, meaning: 'a --pod value or a rule of pods that cannot be read' },
   EVICTD_POD_PARENT: {
     exitStatus: 2,
     meaning: 'a --pod-parent that is no path below the node, or the root, which holds no pods',
@@ -34,6 +42,8 @@ export const ERRORS = {
     exitStatus: 2,
     meaning: 'the node cgroup is missing or no memory cgroup (v1) that can be a node',
   },
+  EVICTD_PATH: { exitStatus: 2, meaning: 'a path of a filesystem that is not absolute' },
+  EVICTD_POLLING: { exitStatus: 2, meaning: 'a --polling value that cannot be read' },
   EVICTD_SOCKET_PATH: { exitStatus: 2, meaning: 'a path at which no unix socket can be' },
   EVICTD_SOCKET: { exitStatus: 4, meaning: 'the status socket cannot be made' },
   EVICTD_SOCKET_IN_USE: { exitStatus: 5, meaning: 'a live daemon answers on the status socket' },

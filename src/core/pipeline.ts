@@ -11,10 +11,18 @@ import type { Decision, EvictionOutcome } from './decision.ts';
 import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
-import { POLL_FLOOR_MS } from './polling.ts';
+import { POLL_PACES } from './polling.ts';
 import { DUE, type Due, scanUntilDue } from './scan-until-due.ts';
-import type { NodeCondition } from './signal.ts';
-import { INITIAL_STATE, RANK_AGAIN_MS, type Sample, type StepResult, step } from './step.ts';
+import type { NodeCondition, Signal } from './signal.ts';
+import {
+  INITIAL_STATE,
+  RANK_AGAIN_MS,
+  type Sample,
+  type State,
+  type StepResult,
+  step,
+  underAnotherPolicy,
+} from './step.ts';
 
 /** Wake-ups that pass at once; five rungs of a ladder may come together. */
 export const WAKEUP_BURST = 4;
@@ -23,6 +31,9 @@ export const WAKEUP_BURST = 4;
  * it, and reclaim near the limit wakes evictd up as often as that.
  */
 export const WAKEUP_INTERVAL_MS = 1;
+
+/** The shortest time between two polls while no pod may be evicted, ms. */
+export const IMPOSSIBLE_POLL_MS = 100;
 
 /** Why a sample was taken. `start` is the first, `due` a poll or the end of a period. */
 export type ReadReason = 'start' | 'wakeup' | 'outcome' | 'due';
@@ -34,8 +45,8 @@ export interface PipelineInputs {
   readonly outcomes$: Observable<EvictionOutcome>;
   /** Fresh counters of the node; a signal that cannot be read is left out. */
   readonly read: () => readonly SignalObservation[];
-  /** All pods, listed and read afresh. */
-  readonly readPods: () => readonly PodObservation[];
+  /** All pods, listed and read afresh; for a decision about `signal`, where it is for one. */
+  readonly readPods: (signal?: Signal) => readonly PodObservation[];
   /** How long until the next poll, ms, after `now` followed `before`. */
   readonly pollAfterMs: (before: Sample | undefined, now: Sample) => number;
   /** How often all pods are read when nothing is decided, ms. */
@@ -44,6 +55,8 @@ export interface PipelineInputs {
 
 /** One round: why it was taken, what was seen, what follows. */
 export interface Turn extends StepResult {
+  /** By which it was decided. */
+  readonly policy: Policy;
   readonly reason: ReadReason;
   readonly sample: Sample;
   readonly podsDueAtMs: number;
@@ -64,12 +77,12 @@ export interface Turn extends StepResult {
  * Cold. Completes when both inputs have; errors as they do, or when reading throws, which is a
  * fault. Holds the inputs' subscriptions and two timers.
  *
- * @param policy what is decided by
+ * @param policy what is decided by, asked at each turn
  * @param scheduler the clock of all instants; live, its `now()` is monotonic
  */
 export function evictionPipeline(
   inputs: PipelineInputs,
-  policy: Policy,
+  policy: () => Policy,
   scheduler: SchedulerLike,
 ): Observable<Turn> {
   const wakeups$ = inputs.wakeups$.pipe(
@@ -81,7 +94,7 @@ export function evictionPipeline(
   );
   return merge(outcomes$, wakeups$).pipe(
     scanUntilDue<Input, Turn>(
-      (last, input) => takeTurn(inputs, policy, () => scheduler.now(), last, input),
+      (last, input) => takeTurn(inputs, policy(), () => scheduler.now(), last, input),
       (turn) => turn.lookAgainAtMs,
       scheduler,
     ),
@@ -102,21 +115,24 @@ function takeTurn(
   const nowMs = clock();
   // The first turn reads them.
   let podsRead = last?.podsRead ?? { atMs: nowMs, tookMs: 0 };
-  const readPods = (): readonly PodObservation[] => {
+  const readPods = (signal?: Signal): readonly PodObservation[] => {
     const startMs = clock();
-    const pods = inputs.readPods();
+    const pods = inputs.readPods(signal);
     podsRead = { atMs: nowMs, tookMs: clock() - startMs };
     return pods;
   };
-  const podsDue = arePodsDue(nowMs, last, input);
+  // At first, and where other rules may make other pods.
+  const podsDue = last?.policy !== policy || arePodsDue(nowMs, last, input);
   const seen: Sample = {
     nowMs,
     observations: inputs.read(),
     ...(podsDue ? { pods: readPods() } : {}),
     ...(input !== DUE && input.reason === 'outcome' ? { outcome: input.outcome } : {}),
   };
-  const first = step(policy, last?.state ?? INITIAL_STATE, seen);
-  const pods = first.decision.kind === 'observePods' ? readPods() : undefined;
+  const first = step(policy, stateFor(policy, last), seen);
+  const { decision } = first;
+  const pods =
+    decision.kind === 'observePods' ? readPods(decision.cause.threshold.signal) : undefined;
   const sample: Sample = pods === undefined ? seen : { ...seen, pods };
   // The outcome was taken in by the first step.
   const { observations } = seen;
@@ -129,6 +145,7 @@ function takeTurn(
   const pollAtMs = nowMs + pollAfterMs(inputs, last, sample, result);
   return {
     ...result,
+    policy,
     reason: last === undefined ? 'start' : input === DUE ? 'due' : input.reason,
     sample,
     podsDueAtMs,
@@ -137,10 +154,12 @@ function takeTurn(
   };
 }
 
-/**
- * While nobody may be evicted the node is polled no more often than without kernel notification,
- * however close to the limit it is: what somebody else takes is seen in time.
- */
+function stateFor(policy: Policy, last: Turn | undefined): State {
+  if (last === undefined) return INITIAL_STATE;
+  return last.policy === policy ? last.state : underAnotherPolicy(last.state);
+}
+
+/** While nobody may be evicted a reading only tells whether somebody takes more: a few a second do. */
 function pollAfterMs(
   inputs: PipelineInputs,
   last: Turn | undefined,
@@ -149,7 +168,7 @@ function pollAfterMs(
 ): number {
   const pollMs = inputs.pollAfterMs(last?.sample, sample);
   const isImpossible = state.noCandidateAtMs !== undefined && state.due.length > 0;
-  return isImpossible ? Math.max(pollMs, POLL_FLOOR_MS) : pollMs;
+  return isImpossible ? Math.max(pollMs, IMPOSSIBLE_POLL_MS) : pollMs;
 }
 
 /**
@@ -157,12 +176,11 @@ function pollAfterMs(
  * memory, and it may be a pod that was not there when they were ranked; the less often the longer it
  * takes.
  */
-function arePodsDue(nowMs: number, last: Turn | undefined, input: Input | Due): boolean {
-  if (last === undefined) return true;
+function arePodsDue(nowMs: number, last: Turn, input: Input | Due): boolean {
   if (input === DUE) return nowMs >= last.podsDueAtMs;
   if (input.reason !== 'wakeup' || last.state.noCandidateAtMs === undefined) return false;
   const { atMs, tookMs } = last.podsRead;
-  const gapMs = Math.min(Math.max(POLL_FLOOR_MS, tookMs * READ_SHARE), RANK_AGAIN_MS);
+  const gapMs = Math.min(Math.max(POLL_PACES.memory.floorMs, tookMs * READ_SHARE), RANK_AGAIN_MS);
   return nowMs - atMs >= gapMs;
 }
 

@@ -16,6 +16,13 @@ export interface PodObservation {
   readonly memoryRequestNano: bigint;
   /** Usage less inactive file; undefined when it could not be read. */
   readonly workingSetBytes: number | undefined;
+  /**
+   * Its tasks (threads), or its processes where the kubelet's rules hold; undefined when they were
+   * not counted, since no threshold of `pid.available` asks for it, or could not be.
+   */
+  readonly pids: number | undefined;
+  /** What `pids` counts; tasks where it is left out. */
+  readonly pidsAre?: 'tasks' | 'processes';
   /** The grace that the pod asks for, in whole seconds; undefined for none of its own. */
   readonly gracePeriodSeconds: number | undefined;
   /** Why the pod may not be evicted; undefined when it may be. */

@@ -1,14 +1,25 @@
 import type { SignalObservation } from './observation.ts';
+import type { PollKind } from './signal.ts';
 import { type Threshold, thresholdLevel } from './threshold.ts';
 
-/** The fastest fall that is assumed of memory that nobody has seen fall: bytes per second. */
-const ASSUMED_FALL_BYTES_PER_SECOND = 1e9;
+/** How a kind of signal is polled. */
+export interface PollPace {
+  /** The fastest fall that is assumed of what nobody has seen fall, in the signal's unit a second. */
+  readonly assumedFallPerSecond: number;
+  /** The shortest time between two polls, ms. */
+  readonly floorMs: number;
+}
+
+/** What holds unless something else was asked for. */
+export const POLL_PACES: Readonly<Record<PollKind, PollPace>> = {
+  memory: { assumedFallPerSecond: 1e9, floorMs: 50 },
+  disk: { assumedFallPerSecond: 1e9, floorMs: 1000 },
+  inodes: { assumedFallPerSecond: 100_000, floorMs: 1000 },
+  pids: { assumedFallPerSecond: 1000, floorMs: 100 },
+};
 
 /** Two readings closer than this say nothing of a rate. */
 const SHORTEST_RATE_INTERVAL_MS = 10;
-
-/** The shortest time between two polls, ms. */
-export const POLL_FLOOR_MS = 50;
 
 /** How often a signal that could not be read is tried again, ms. */
 export const UNREADABLE_POLL_MS = 1000;
@@ -23,16 +34,17 @@ export function nextPollMs(
   before: SignalObservation | undefined,
   now: SignalObservation | undefined,
   pollIntervalMs: number,
+  { assumedFallPerSecond, floorMs }: PollPace,
 ): number {
   if (thresholds.length === 0) return pollIntervalMs;
   if (now === undefined) return Math.min(UNREADABLE_POLL_MS, pollIntervalMs);
-  const fall = Math.max(fallPerSecond(before, now), ASSUMED_FALL_BYTES_PER_SECOND);
+  const fall = Math.max(fallPerSecond(before, now), assumedFallPerSecond);
   const nearest = Math.min(
     ...thresholds.map(
       (threshold) => now.available - thresholdLevel(threshold, now.capacity, false),
     ),
   );
-  return Math.min(Math.max((nearest / fall) * 1000, POLL_FLOOR_MS), pollIntervalMs);
+  return Math.min(Math.max((nearest / fall) * 1000, floorMs), pollIntervalMs);
 }
 
 function fallPerSecond(before: SignalObservation | undefined, now: SignalObservation): number {

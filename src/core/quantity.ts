@@ -1,4 +1,5 @@
 import { assert, EvictdError } from './errors.ts';
+import type { SignalUnit } from './signal.ts';
 
 /** Nano-units in one unit, and nano-percent in one percent. */
 const NANO = 1_000_000_000n;
@@ -101,9 +102,30 @@ export function formatQuantity(nano: bigint, format: QuantityFormat): string {
   return `${nano / suffix.nano}${suffix.text}`;
 }
 
+/** A whole count as people read it: bytes in powers of 1024, all else in powers of 1000. */
+export function formatCount(count: number, unit: SignalUnit): string {
+  return formatQuantity(BigInt(count) * NANO, unit === 'bytes' ? 'binary' : 'decimal');
+}
+
+/** Powers of 1024 and of 1000, the smallest first. */
+const SCALES = {
+  binary: { base: 1024, suffixes: ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] },
+  decimal: { base: 1000, suffixes: ['', 'k', 'M', 'G', 'T', 'P', 'E'] },
+} as const;
+
+/** The same for a table that is read at a glance: to one digit after the point, `76.8Gi`. */
+export function approximateCount(count: number, unit: SignalUnit): string {
+  const { base, suffixes } = SCALES[unit === 'bytes' ? 'binary' : 'decimal'];
+  let power = 0;
+  // What would be written as 1024.0Mi is 1Gi.
+  while (power < suffixes.length - 1 && Math.abs(count) / base ** power >= base - 0.05) power += 1;
+  const scaled = count / base ** power;
+  return `${Number.isInteger(scaled) ? scaled : scaled.toFixed(1).replace(/\.0$/, '')}${suffixes[power]}`;
+}
+
 /** A number of bytes, whole, as an exact quantity with a binary suffix. */
 export function formatBytes(count: number): string {
-  return formatQuantity(BigInt(count) * NANO, 'binary');
+  return formatCount(count, 'bytes');
 }
 
 /**

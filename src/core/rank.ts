@@ -36,6 +36,9 @@ export const byUsageOverRequest: PodComparator = (left, right) => {
   return a > b ? -1 : 1;
 };
 
+/** Most tasks first; what could not be counted last. Source: kubelet `helpers.go`, `process`. */
+export const byPids: PodComparator = (left, right) => (right.pids ?? 0) - (left.pids ?? 0);
+
 /** By name, then id, in code-unit order: what makes the order total. */
 export const byName: PodComparator = (left, right) =>
   compareText(left.name, right.name) || compareText(left.id, right.id);
@@ -59,16 +62,31 @@ export function orderedBy(...comparators: readonly PodComparator[]): PodComparat
 /** How pods are ranked for memory, of the node or of its pods. */
 export const BY_MEMORY = orderedBy(byExceedingRequest, byPriority, byUsageOverRequest, byName);
 
-/** How pods are ranked for each signal. */
-const RANKING: Record<Signal, PodComparator> = {
+/** How pods are ranked for tasks. Source: kubelet `helpers.go`, `rankPIDPressure`. */
+export const BY_PIDS = orderedBy(byPriority, byPids, byName);
+
+/** How pods are ranked for each signal; undefined where no pod is evicted for it yet. */
+const RANKING: Record<Signal, PodComparator | undefined> = {
   'memory.available': BY_MEMORY,
   'allocatableMemory.available': BY_MEMORY,
+  'nodefs.available': undefined,
+  'nodefs.inodesFree': undefined,
+  'imagefs.available': undefined,
+  'imagefs.inodesFree': undefined,
+  'containerfs.available': undefined,
+  'containerfs.inodesFree': undefined,
+  'pid.available': BY_PIDS,
 };
+
+/** A signal that pods are evicted for. */
+export function isEvictedFor(signal: Signal): boolean {
+  return RANKING[signal] !== undefined;
+}
 
 /** All pods, the first candidate for `signal` first, those that may not be evicted included. */
 export function rankPods(
   signal: Signal,
   pods: readonly PodObservation[],
 ): readonly PodObservation[] {
-  return [...pods].sort(RANKING[signal]);
+  return [...pods].sort(RANKING[signal] ?? byName);
 }

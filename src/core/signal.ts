@@ -4,18 +4,44 @@
  */
 
 /** A node condition, named as the kubelet names it. */
-export type NodeCondition = 'MemoryPressure';
+export type NodeCondition = 'MemoryPressure' | 'DiskPressure' | 'PIDPressure';
+
+/** What a reading of a signal counts. */
+export type SignalUnit = 'bytes' | 'inodes' | 'tasks';
+
+/** What is polled at one pace: see `polling.ts`. */
+export type PollKind = 'memory' | 'disk' | 'inodes' | 'pids';
+
+/** The filesystems that have signals, named as the kubelet names them. */
+export const FILESYSTEMS = ['nodefs', 'imagefs', 'containerfs'] as const;
+export type FilesystemName = (typeof FILESYSTEMS)[number];
 
 interface SignalRow {
-  /** What a reading of the signal counts. */
-  readonly unit: 'bytes';
+  readonly unit: SignalUnit;
   /** The resource's name in eviction messages. */
-  readonly resource: 'memory';
+  readonly resource: 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
   readonly condition: NodeCondition;
+  readonly poll: PollKind;
+  /** The filesystem that is measured, where it is one. */
+  readonly filesystem: FilesystemName | undefined;
   /** Which signal is acted on first when several thresholds are due: the lowest. */
   readonly order: number;
   readonly description: string;
 }
+
+const BYTES_OF_DISK = {
+  unit: 'bytes',
+  resource: 'ephemeral-storage',
+  condition: 'DiskPressure',
+  poll: 'disk',
+} as const;
+
+const INODES_OF_DISK = {
+  unit: 'inodes',
+  resource: 'inodes',
+  condition: 'DiskPressure',
+  poll: 'inodes',
+} as const;
 
 /** One row for each signal; the union {@link Signal} is made of its keys. */
 export const SIGNALS = {
@@ -23,6 +49,8 @@ export const SIGNALS = {
     unit: 'bytes',
     resource: 'memory',
     condition: 'MemoryPressure',
+    poll: 'memory',
+    filesystem: undefined,
     order: 0,
     description: 'capacity less the working set (usage less inactive file) of the node',
   },
@@ -30,9 +58,58 @@ export const SIGNALS = {
     unit: 'bytes',
     resource: 'memory',
     condition: 'MemoryPressure',
+    poll: 'memory',
+    filesystem: undefined,
     order: 1,
     description:
       'the same of the cgroup that holds all pods; each hard threshold of memory.available is one of it too',
+  },
+  'nodefs.available': {
+    ...BYTES_OF_DISK,
+    filesystem: 'nodefs',
+    order: 2,
+    description: 'free space of the filesystem at --nodefs-path, for users without privileges',
+  },
+  'nodefs.inodesFree': {
+    ...INODES_OF_DISK,
+    filesystem: 'nodefs',
+    order: 3,
+    description: 'its free inodes; none where a filesystem does not count them',
+  },
+  'imagefs.available': {
+    ...BYTES_OF_DISK,
+    filesystem: 'imagefs',
+    order: 4,
+    description: 'free space of the filesystem at --imagefs-path, if there is one',
+  },
+  'imagefs.inodesFree': {
+    ...INODES_OF_DISK,
+    filesystem: 'imagefs',
+    order: 5,
+    description: 'its free inodes',
+  },
+  'containerfs.available': {
+    ...BYTES_OF_DISK,
+    filesystem: 'containerfs',
+    order: 6,
+    description: 'free space of the filesystem at --containerfs-path, if there is one',
+  },
+  'containerfs.inodesFree': {
+    ...INODES_OF_DISK,
+    filesystem: 'containerfs',
+    order: 7,
+    description: 'its free inodes',
+  },
+  'pid.available': {
+    unit: 'tasks',
+    resource: 'pids',
+    condition: 'PIDPressure',
+    poll: 'pids',
+    filesystem: undefined,
+    order: 8,
+    description:
+      'how many tasks (threads) more the node may have: the lower of pid_max and threads-max, or the ' +
+      'pids.max of its cgroup, less what runs',
   },
 } as const satisfies Record<string, SignalRow>;
 

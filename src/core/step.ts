@@ -21,8 +21,8 @@ import { evictionMessage } from './message.ts';
 import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
-import { rankPods } from './rank.ts';
-import type { NodeCondition } from './signal.ts';
+import { isEvictedFor, rankPods } from './rank.ts';
+import type { NodeCondition, Signal } from './signal.ts';
 import {
   compareThresholds,
   isMet,
@@ -55,6 +55,12 @@ export const RANK_NEW_MS = 250;
  */
 export const BURST_GAP_MS = 1000;
 
+/**
+ * How long after an eviction for PIDs no pod is evicted for them that has too few to end the pressure,
+ * ms: what has ended counts until its parent, or init in its place, has waited for it.
+ */
+export const PIDS_AWAITED_MS = 2000;
+
 /** How many pods are remembered as passed over; the oldest are forgotten beyond it. */
 export const PASSED_OVER_LIMIT = 1000;
 
@@ -74,6 +80,8 @@ export interface Sample {
 export interface InFlight {
   readonly podId: string;
   readonly podName: string;
+  /** What it is for. */
+  readonly signal: Signal;
   /** Whether a hard threshold caused it, or has escalated it since. */
   readonly hard: boolean;
 }
@@ -102,6 +110,8 @@ export interface State {
   readonly inFlight: InFlight | undefined;
   /** Until when (monotonic ms) a pod that could not be evicted is left alone, by pod id. */
   readonly passedOver: ReadonlyMap<string, number>;
+  /** Until when (monotonic ms) PIDs of a pod that was evicted for them may still come back. */
+  readonly pidsAwaitedUntilMs: number;
   /** When (monotonic ms) anything was last met. */
   readonly metAtMs: number;
   /** Whether a dry run has named its victim since the pressure began. */
@@ -122,6 +132,7 @@ export const INITIAL_STATE: State = {
   conditionsObserved: new Map(),
   inFlight: undefined,
   passedOver: new Map(),
+  pidsAwaitedUntilMs: Number.NEGATIVE_INFINITY,
   metAtMs: Number.NEGATIVE_INFINITY,
   said: false,
   noCandidateAtMs: undefined,
@@ -158,13 +169,29 @@ export function step(policy: Policy, before: State, sample: Sample): StepResult 
   };
 }
 
+/**
+ * What another policy makes of what was found: whom nobody may evict, and what a dry run has said, is
+ * found anew. All that was observed, and the eviction in flight, stays.
+ */
+export function underAnotherPolicy(state: State): State {
+  return { ...state, said: false, noCandidateAtMs: undefined, noCandidateCause: undefined };
+}
+
 /** Takes in the outcome of the eviction that was in flight. */
 function settle(state: State, sample: Sample): State {
   const passedOver = unexpired(state.passedOver, sample.nowMs);
   const { outcome } = sample;
   if (outcome === undefined || outcome.podId !== state.inFlight?.podId)
     return { ...state, passedOver };
-  const ended = { ...state, inFlight: undefined, passedOver };
+  const ended = {
+    ...state,
+    inFlight: undefined,
+    passedOver,
+    pidsAwaitedUntilMs:
+      state.inFlight.signal === 'pid.available' && outcome.kind === 'evicted'
+        ? sample.nowMs + PIDS_AWAITED_MS
+        : state.pidsAwaitedUntilMs,
+  };
   if (outcome.kind === 'refused' && outcome.reason === 'dryRun') return { ...ended, said: true };
   const forMs = passOverMs(outcome);
   return forMs === undefined
@@ -245,16 +272,27 @@ function decide(policy: Policy, state: State, sample: Sample): Decision {
   const cause = firstCause(state, sample);
   if (state.inFlight !== undefined) return decideInFlight(policy, state.inFlight, cause);
   if (cause === undefined) return { kind: 'none', why: 'calm' };
+  if (!isEvictedFor(cause.threshold.signal)) return { kind: 'none', why: 'noReclaim', cause };
   if (state.said) return { kind: 'none', why: 'said' };
   if (sample.pods === undefined) {
     return isRanked(state, cause, sample.nowMs)
       ? { kind: 'none', why: 'noCandidate', cause }
       : { kind: 'observePods', cause };
   }
-  const pod = rankPods(cause.threshold.signal, sample.pods).find(
-    (candidate) => candidate.protectedBecause === undefined && !state.passedOver.has(candidate.id),
+  const candidates = rankPods(cause.threshold.signal, sample.pods).filter(
+    (candidate) =>
+      candidate.protectedBecause === undefined &&
+      !state.passedOver.has(candidate.id) &&
+      // The end of who has none of the node's PIDs frees none.
+      !(cause.threshold.signal === 'pid.available' && candidate.pids === 0),
   );
-  if (pod === undefined) return { kind: 'none', why: 'noCandidate', cause };
+  const isAwaited = isPidsAwaited(state, cause, sample.nowMs);
+  const pod = isAwaited ? candidates.find((one) => endsPressure(one, cause)) : candidates[0];
+  if (pod === undefined) {
+    return isAwaited && candidates.length > 0
+      ? { kind: 'none', why: 'evicting' }
+      : { kind: 'none', why: 'noCandidate', cause };
+  }
   const hard = isHard(cause.threshold);
   const gracePeriodMs = 1000 * victimGraceSeconds(policy, hard, pod);
   return { kind: 'evict', pod, hard, gracePeriodMs, cause, message: evictionMessage(cause, pod) };
@@ -280,10 +318,20 @@ function isRankedWhileCalm({ noCandidateAtMs }: State, nowMs: number): boolean {
   return noCandidateAtMs !== undefined && nowMs - noCandidateAtMs < RANK_NEW_MS;
 }
 
+/** Whether PIDs may come back by themselves: nobody who has few of them goes meanwhile. */
+function isPidsAwaited(state: State, { threshold }: Cause, nowMs: number): boolean {
+  return threshold.signal === 'pid.available' && nowMs < state.pidsAwaitedUntilMs;
+}
+
+function endsPressure({ pids }: PodObservation, { level, observation }: Cause): boolean {
+  return (pids ?? 0) >= level - observation.available;
+}
+
 /** Only a hard threshold may reach an eviction that runs, and only one in its grace. */
 function decideInFlight(policy: Policy, inFlight: InFlight, cause: Cause | undefined): Decision {
-  if (cause === undefined || inFlight.hard || !isHard(cause.threshold))
-    return { kind: 'none', why: 'evicting' };
+  const isUrgent =
+    cause !== undefined && isHard(cause.threshold) && isEvictedFor(cause.threshold.signal);
+  if (inFlight.hard || !isUrgent) return { kind: 'none', why: 'evicting' };
   return {
     kind: 'escalate',
     podId: inFlight.podId,
@@ -299,13 +347,17 @@ function isHard(threshold: Threshold): boolean {
   return threshold.gracePeriodMs === 0;
 }
 
-/** Of the due thresholds whose signal was read just now, the one that is acted on. */
+/**
+ * Of the due thresholds whose signal was read just now, the one that is acted on: first those that
+ * an eviction can help.
+ */
 function firstCause(state: State, sample: Sample): Cause | undefined {
   const candidates = state.due.flatMap((threshold) => {
     const observation = sample.observations.find((one) => one.signal === threshold.signal);
     return observation === undefined ? [] : [{ threshold, observation }];
   });
-  const first = candidates.sort(compareThresholds)[0];
+  const ordered = candidates.sort(compareThresholds);
+  const first = ordered.find(({ threshold }) => isEvictedFor(threshold.signal)) ?? ordered[0];
   if (first === undefined) return undefined;
   const { threshold, observation } = first;
   const reclaiming = !isMet(threshold, observation, false);
@@ -350,12 +402,22 @@ function remember(state: State, decision: Decision, sample: Sample): State {
       return {
         ...state,
         noCandidateAtMs: undefined,
-        inFlight: { podId: decision.pod.id, podName: decision.pod.name, hard: decision.hard },
+        inFlight: {
+          podId: decision.pod.id,
+          podName: decision.pod.name,
+          signal: decision.cause.threshold.signal,
+          hard: decision.hard,
+        },
       };
     case 'escalate':
       return {
         ...state,
-        inFlight: { podId: decision.podId, podName: decision.podName, hard: true },
+        inFlight: {
+          podId: decision.podId,
+          podName: decision.podName,
+          signal: decision.cause.threshold.signal,
+          hard: true,
+        },
       };
   }
 }
@@ -381,6 +443,7 @@ function nextInstant(policy: Policy, state: State, nowMs: number): number | unde
     nextGraceEndMs(state.met, state.firstObserved, nowMs),
     nextConditionEndMs(state.conditionsObserved, policy.pressureTransitionPeriodMs, nowMs),
     state.due.length === 0 ? undefined : earliest([...state.passedOver.values()]),
+    state.due.length > 0 && state.pidsAwaitedUntilMs > nowMs ? state.pidsAwaitedUntilMs : undefined,
   ];
   return earliest(instants.filter((instant) => instant !== undefined));
 }

@@ -10,7 +10,9 @@ export type ThresholdValue =
   /** In nano-units (10⁻⁹ of the signal's unit), as Kubernetes quantities have them. */
   | { readonly kind: 'quantity'; readonly nano: bigint; readonly text: string }
   /** In nano-percent: 100 % is 100 000 000 000. */
-  | { readonly kind: 'percentage'; readonly nanoPercent: bigint; readonly text: string };
+  | { readonly kind: 'percentage'; readonly nanoPercent: bigint; readonly text: string }
+  /** A percentage as the kubelet holds it: a 32-bit float, 1 for 100 %. */
+  | { readonly kind: 'fraction'; readonly fraction: number; readonly text: string };
 
 /** A level of a signal below which something is to be done. */
 export interface Threshold {
@@ -37,8 +39,13 @@ const NANO = 1_000_000_000n;
  * The value as a whole number of the signal's unit, for a given capacity. A quantity is rounded
  * up, since less than a whole unit cannot be measured; a percentage is truncated, as the kubelet
  * does. Values beyond 2^53 − 1 are cut to it: no node is that large.
+ *
+ * @see kubelet `eviction/api/types.go`, `GetThresholdQuantity`, for a fraction: 64-bit floats
  */
 export function resolveValue(value: ThresholdValue, capacity: number): number {
+  if (value.kind === 'fraction') {
+    return Math.min(Math.trunc(capacity * value.fraction), Number.MAX_SAFE_INTEGER);
+  }
   const whole =
     value.kind === 'quantity'
       ? (value.nano + NANO - 1n) / NANO

@@ -42,6 +42,35 @@ describe('evictionMessage', () => {
     );
   });
 
+  it.each([
+    [
+      'nodefs.available',
+      '2Gi',
+      2 ** 30,
+      'ephemeral-storage. Threshold quantity: 2Gi, available: 1Gi.',
+    ],
+    ['nodefs.inodesFree', '10k', 2048, 'inodes. Threshold quantity: 10k, available: 2048.'],
+    ['pid.available', '1000', 250, 'pids. Threshold quantity: 1k, available: 250.'],
+  ] as const)('counts %s in its unit', (signal, text, available, expected) => {
+    const low = cause({
+      threshold: threshold({ signal, value: value(text) }),
+      observation: observation(available, { signal, capacity: 2 ** 40 }),
+    });
+    expect(evictionMessage(low, undefined)).toBe(`The node was low on resource: ${expected}`);
+  });
+
+  it('tells the tasks of a pod where they are short', () => {
+    const signal = 'pid.available';
+    const short = cause({
+      threshold: threshold({ signal }),
+      observation: observation(5, { signal }),
+    });
+    expect(evictionMessage(short, pod('bomb', { pids: 480 }))).toMatch(/ The pod had 480 tasks\.$/);
+    expect(evictionMessage(short, pod('bomb'))).toMatch(
+      / The pod had an unknown number of tasks\.$/,
+    );
+  });
+
   it('does not repeat the name of the pod: it is text from outside', () => {
     expect(evictionMessage(low, pod('leak\u001b[2J'))).not.toContain('leak');
   });

@@ -60,8 +60,10 @@ function play({ scheduler }: Marbles, scene: Scene) {
     pollAfterMs: () => pollAfterMs,
     podsIntervalMs: scene.podsIntervalMs ?? 3_600_000,
   };
-  return { turns$: evictionPipeline(inputs, by, scheduler), reads, podReads };
+  return { turns$: evictionPipeline(inputs, () => by, scheduler), reads, podReads };
 }
+
+const BY = policy();
 
 /** `wakeup evict leak`, `due calm`. */
 function say({ reason, decision }: Turn): string {
@@ -117,7 +119,7 @@ describe('evictionPipeline', () => {
     });
   });
 
-  it('while nobody may be evicted polls no oftener than without notification, and finds who may', () => {
+  it('while nobody may be evicted polls no oftener than is of use, and finds who may', () => {
     marbles((helpers) => {
       const { scheduler } = helpers;
       let isGuarded = true;
@@ -133,7 +135,7 @@ describe('evictionPipeline', () => {
       const evictions$ = said(turns$).pipe(filter((text) => text.includes('evict ')));
       helpers.expectObservable(evictions$, '^ 2004ms !').toBe('2000ms e', { e: 'due evict leak' });
       helpers.flush();
-      expect(reads).toStrictEqual(Array.from({ length: 41 }, (_, index) => index * 50));
+      expect(reads).toStrictEqual(Array.from({ length: 21 }, (_, index) => index * 100));
       expect(podReads).toStrictEqual([0, 1000, 2000]);
     });
   });
@@ -182,7 +184,7 @@ describe('evictionPipeline', () => {
         pollAfterMs: () => 3_600_000,
         podsIntervalMs: 3_600_000,
       };
-      const turns$ = evictionPipeline(inputs, policy(), slow).pipe(ignoreElements());
+      const turns$ = evictionPipeline(inputs, () => BY, slow).pipe(ignoreElements());
       expectObservable(turns$, '^ 1650ms !').toBe('');
       flush();
       expect(podReads).toStrictEqual([0, 500, 1000, 1500]);
@@ -273,6 +275,40 @@ describe('evictionPipeline', () => {
     });
   });
 
+  it('under another policy reads the pods again, and forgets what a dry run has said', () => {
+    marbles((helpers) => {
+      const wakeups$ = helpers.hot(' w-w-w');
+      const outcomes$ = helpers.hot('-o---', {
+        o: outcome('leak', { kind: 'refused', reason: 'dryRun' }),
+      });
+      const policies = [policy(), policy()] as const;
+      const podReads: number[] = [];
+      const turns$ = evictionPipeline(
+        {
+          wakeups$,
+          outcomes$,
+          read: () => [observation(50 * MI, { atMs: helpers.scheduler.now() })],
+          readPods: () => {
+            podReads.push(helpers.scheduler.now());
+            return [LEAK];
+          },
+          pollAfterMs: () => 3_600_000,
+          podsIntervalMs: 3_600_000,
+        },
+        () => policies[helpers.scheduler.now() < 4 ? 0 : 1],
+        helpers.scheduler,
+      );
+      helpers.expectObservable(said(turns$), '^----!').toBe('eos-x', {
+        e: 'start evict leak',
+        o: 'outcome said',
+        s: 'wakeup said',
+        x: 'wakeup evict leak',
+      });
+      helpers.flush();
+      expect(podReads).toStrictEqual([0, 4]);
+    });
+  });
+
   it('coalesces a storm of wake-ups, but no outcomes', () => {
     marbles((helpers) => {
       const wakeups$ = helpers.cold(' (wwwwwww)');
@@ -316,7 +352,7 @@ describe('evictionPipeline', () => {
           },
           podsIntervalMs: 6,
         },
-        policy(),
+        () => BY,
         helpers.scheduler,
       );
       const look = turns$.pipe(map((turn) => turn.lookAgainAtMs));
@@ -395,7 +431,7 @@ describe('evictionPipeline', () => {
           throw 'error';
         },
       };
-      helpers.expectObservable(evictionPipeline(inputs, policy(), helpers.scheduler)).toBe('-#');
+      helpers.expectObservable(evictionPipeline(inputs, () => BY, helpers.scheduler)).toBe('-#');
       helpers.expectSubscriptions(wakeups$.subscriptions).toBe('^!');
     });
   });

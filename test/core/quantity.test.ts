@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EvictdError } from '../../src/core/errors.ts';
 import {
+  approximateCount,
   formatBytes,
   formatPercentage,
   formatQuantity,
@@ -197,6 +198,24 @@ describe('parseQuantity', () => {
         return text.length > 128 || parseQuantity(text) <= MAX_UNITS * NANO;
       }),
     );
+  });
+});
+
+describe('approximateCount', () => {
+  it.each([
+    [0, 'bytes', '0'],
+    [1023, 'bytes', '1023'],
+    [1024, 'bytes', '1Ki'],
+    [1536, 'bytes', '1.5Ki'],
+    [2 ** 20 - 1, 'bytes', '1Mi'],
+    [82_434_093_056, 'bytes', '76.8Gi'],
+    [Number.MAX_SAFE_INTEGER, 'bytes', '8Pi'],
+    [999, 'tasks', '999'],
+    [1000, 'tasks', '1k'],
+    [32_668, 'tasks', '32.7k'],
+    [1_048_576, 'inodes', '1M'],
+  ] as const)('%d %s is %s', (count, unit, text) => {
+    expect(approximateCount(count, unit)).toBe(text);
   });
 });
 

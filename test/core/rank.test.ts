@@ -7,9 +7,11 @@ import {
   byPriority,
   byUsageOverRequest,
   compareText,
+  isEvictedFor,
   orderedBy,
   rankPods,
 } from '../../src/core/rank.ts';
+import type { Signal } from '../../src/core/signal.ts';
 import { GI, MI, pod } from '../support/builders.ts';
 
 const nano = (bytes: number): bigint => BigInt(bytes) * 1_000_000_000n;
@@ -21,6 +23,49 @@ const uses = (workingSetBytes: number | undefined, requestBytes: number, priorit
 
 const names = (pods: readonly PodObservation[]) =>
   rankPods('memory.available', pods).map(({ name }) => name);
+
+describe('rankPods for PIDs', () => {
+  const ranked = (pods: Record<string, Partial<PodObservation>>) =>
+    rankPods(
+      'pid.available',
+      Object.entries(pods).map(([name, fields]) => pod(name, fields)),
+    ).map(({ name }) => name);
+
+  it('is by priority, then by tasks, whatever memory they use', () => {
+    expect(
+      ranked({
+        large: { pids: 3, workingSetBytes: 900 * MI },
+        bomb: { pids: 450, workingSetBytes: MI },
+        system: { pids: 4000, priority: 1 },
+      }),
+    ).toStrictEqual(['bomb', 'large', 'system']);
+  });
+
+  it('has those that could not be counted last, then by name', () => {
+    expect(ranked({ b: {}, a: { pids: undefined }, one: { pids: 1 } })).toStrictEqual([
+      'one',
+      'a',
+      'b',
+    ]);
+  });
+});
+
+describe('rankPods for disk', () => {
+  it.each(['nodefs.available', 'imagefs.inodesFree', 'containerfs.available'] as const)(
+    'is none yet: by name for %s, and nobody is evicted for it',
+    (signal) => {
+      const pods = [pod('b', { priority: -1 }), pod('a')];
+      expect(rankPods(signal, pods).map(({ name }) => name)).toStrictEqual(['a', 'b']);
+      expect(isEvictedFor(signal)).toBe(false);
+    },
+  );
+
+  it('is not what memory and PIDs have', () => {
+    expect(['memory.available', 'allocatableMemory.available', 'pid.available'] as const).toSatisfy(
+      (signals: readonly Signal[]) => signals.every(isEvictedFor),
+    );
+  });
+});
 
 describe('rankPods for memory', () => {
   it.each<[string, Record<string, Partial<PodObservation>>, readonly string[]]>([

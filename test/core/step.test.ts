@@ -101,7 +101,12 @@ describe('a hard threshold', () => {
         'The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ' +
         'The pod was using 300Mi, request is 0.',
     });
-    expect(state.inFlight).toStrictEqual({ podId: LEAK.id, podName: 'leak', hard: true });
+    expect(state.inFlight).toStrictEqual({
+      podId: LEAK.id,
+      podName: 'leak',
+      signal: 'memory.available',
+      hard: true,
+    });
     expect(conditions).toStrictEqual(['MemoryPressure']);
   });
 
@@ -690,6 +695,127 @@ describe('a signal that could not be read', () => {
     );
     expect(state).toStrictEqual(INITIAL_STATE);
     expect([say(decision), conditions, wakeAtMs]).toStrictEqual(['none calm', [], undefined]);
+  });
+});
+
+describe('after an eviction for PIDs', () => {
+  const signal = 'pid.available';
+  const by = policy({ thresholds: [threshold({ signal, value: value('100') })] });
+  const low = (nowMs: number, available: number, rest: Partial<Sample> = {}): Sample => ({
+    nowMs,
+    observations: [observation(available, { signal, capacity: 500, atMs: nowMs })],
+    ...rest,
+  });
+  const BOMB = pod('bomb', { pids: 450 });
+  const SMALL = pod('small', { pids: 11 });
+  const ended = outcome('bomb');
+
+  it('nobody goes who has too few for two seconds: what has ended is not yet waited for', () => {
+    const pods = [SMALL];
+    const results = story(
+      by,
+      low(0, 0, { pods: [BOMB, SMALL] }),
+      low(200, 1, { outcome: ended, pods }),
+      low(2199, 1, { pods }),
+      low(2200, 1, { pods }),
+    );
+    expect(said(results)).toStrictEqual([
+      'evict bomb',
+      'none evicting',
+      'none evicting',
+      'evict small',
+    ]);
+    expect(results[1]?.wakeAtMs).toBe(2200);
+    expect(results[2]?.state.impossible).toBeUndefined();
+  });
+
+  it('a second one that has them goes at once', () => {
+    const second = pod('second', { pids: 240 });
+    const results = story(
+      by,
+      low(0, 0, { pods: [BOMB, SMALL, second] }),
+      low(200, 1, { outcome: ended, pods: [SMALL, second] }),
+    );
+    expect(said(results)).toStrictEqual(['evict bomb', 'evict second']);
+  });
+
+  it('memory is no matter of that', () => {
+    const both = policy({ thresholds: [...by.thresholds, threshold()] });
+    const results = story(both, low(0, 0, { pods: [BOMB, SMALL] }), {
+      ...low(200, 1, { outcome: ended, pods: [SMALL] }),
+      observations: [observation(50 * MI, { atMs: 200 }), ...low(200, 1).observations],
+    });
+    expect(said(results)).toStrictEqual(['evict bomb', 'evict small']);
+  });
+
+  it('nobody is there: impossible, as ever', () => {
+    const results = story(
+      by,
+      low(0, 0, { pods: [BOMB] }),
+      low(200, 1, { outcome: ended, pods: [] }),
+    );
+    expect(said(results)).toStrictEqual(['evict bomb', 'none noCandidate']);
+  });
+
+  it('nobody goes who has none of the node’s PIDs, whatever the priority', () => {
+    const far = pod('far', { pids: 0, priority: -10 });
+    expect(said(story(by, low(0, 0, { pods: [far, SMALL] })))).toStrictEqual(['evict small']);
+    expect(said(story(by, low(0, 0, { pods: [far] })))).toStrictEqual(['none noCandidate']);
+  });
+
+  it('a pod that could not be counted has too few', () => {
+    const results = story(
+      by,
+      low(0, 0, { pods: [BOMB] }),
+      low(200, 1, { outcome: ended, pods: [pod('unknown')] }),
+    );
+    expect(said(results)).toStrictEqual(['evict bomb', 'none evicting']);
+  });
+});
+
+describe('disk pressure', () => {
+  const disk = threshold({ signal: 'nodefs.available', value: value('1Gi') });
+  const full = (nowMs: number) =>
+    observation(MI, { signal: 'nodefs.available', capacity: 100 * GI, atMs: nowMs });
+  const by = policy({ thresholds: [threshold(), disk] });
+
+  it('is a node condition, and nobody is evicted for it', () => {
+    const pods = [pod('leak')];
+    const { decision, conditions, state } = lastOf(by, {
+      nowMs: 0,
+      observations: [observation(500 * MI), full(0)],
+      pods,
+    });
+    expect(decision).toMatchObject({
+      kind: 'none',
+      why: 'noReclaim',
+      cause: { threshold: disk, level: GI, observation: { available: MI } },
+    });
+    expect(conditions).toStrictEqual(['DiskPressure']);
+    expect(state.impossible).toBeUndefined();
+  });
+
+  it('does not stand in the way of what an eviction helps', () => {
+    const thresholds = [disk, threshold({ signal: 'pid.available', value: value('50') })];
+    const { decision, conditions } = lastOf(policy({ thresholds }), {
+      nowMs: 0,
+      observations: [full(0), observation(10, { signal: 'pid.available', capacity: 500 })],
+      pods: [pod('calm', { pids: 2 }), pod('bomb', { pids: 450 })],
+    });
+    expect(decision).toMatchObject({ kind: 'evict', pod: { name: 'bomb' } });
+    expect(conditions).toStrictEqual(['DiskPressure', 'PIDPressure']);
+  });
+
+  it('cuts nobody’s grace', () => {
+    const soft = softThreshold({ gracePeriodMs: 1000 });
+    const soften = policy({ thresholds: [soft, disk], maxPodGracePeriodSeconds: 30 });
+    const pods = [pod('leak')];
+    const decisions = story(soften, sample(0, 150 * MI), sample(1000, 150 * MI, { pods }), {
+      nowMs: 1100,
+      observations: [observation(150 * MI, { atMs: 1100 }), full(1100)],
+    }).map(({ decision }) => decision);
+    expect(decisions.map(({ kind }) => kind)).toStrictEqual(['none', 'evict', 'none']);
+    expect(decisions[2]).toStrictEqual({ kind: 'none', why: 'evicting' });
   });
 });
 

@@ -44,6 +44,17 @@ describe('resolveValue', () => {
     expect(resolveValue(value(text), capacity)).toBe(expected);
   });
 
+  it.each([
+    // 0.1 as a 32-bit float is a little more: 16 bytes of 10Gi.
+    [Math.fround(0.1), 10 * GI, 1_073_741_840],
+    [Math.fround(0.15), 1000, 150],
+    [0, GI, 0],
+    [1, GI, GI],
+    [1.5, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+  ])('a fraction of %d of %d is %d, as in the kubelet', (fraction, capacity, expected) => {
+    expect(resolveValue({ kind: 'fraction', fraction, text: '' }, capacity)).toBe(expected);
+  });
+
   it('is exact for percentages where a double is not', () => {
     const third: ThresholdValue = {
       kind: 'percentage',

@@ -72,6 +72,7 @@ export function pod(name: string, overrides: Partial<PodObservation> = {}): PodO
     qosClass: 'BestEffort',
     memoryRequestNano: 0n,
     workingSetBytes: 100 * MI,
+    pids: undefined,
     gracePeriodSeconds: undefined,
     protectedBecause: undefined,
     atMs: 0,
