@@ -6,6 +6,28 @@
     # Set by scripts/sanitize.mjs, which builds in a directory of its own.
     'sanitize%': 0,
   },
+  # What both targets have: the language, and the builds for development.
+  'target_defaults': {
+    # What Node's common.gypi sets, and what is to take its place.
+    'cflags_cc!': ['-std=gnu++17', '-std=gnu++20'],
+    'cflags_cc': ['-std=c++20', '-Wall', '-Wextra', '-fvisibility=hidden'],
+    'configurations': {
+      'Release': { 'cflags!': ['-O3'], 'cflags': ['-O2'] },
+    },
+    'conditions': [
+      ['werror == 1', { 'cflags_cc': ['-Werror'] }],
+      ['sanitize == 1', {
+        'defines': ['EVICTD_SANITIZED=1'],
+        'cflags_cc': [
+          '-g',
+          '-fsanitize=address,undefined',
+          '-fno-sanitize-recover=undefined',
+          '-fno-omit-frame-pointer',
+        ],
+        'ldflags': ['-fsanitize=address,undefined'],
+      }],
+    ],
+  },
   'targets': [
     {
       'target_name': 'evictd',
@@ -31,25 +53,19 @@
             # this node-addon-api ends the whole process when it tries.
             'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS',
           ],
-          # What Node's common.gypi sets, and what is to take its place.
-          'cflags_cc!': ['-std=gnu++17', '-std=gnu++20', '-fno-exceptions'],
-          'cflags_cc': ['-std=c++20', '-Wall', '-Wextra', '-fvisibility=hidden'],
-          'configurations': {
-            'Release': { 'cflags!': ['-O3'], 'cflags': ['-O2'] },
-          },
-          'conditions': [
-            ['werror == 1', { 'cflags_cc': ['-Werror'] }],
-            ['sanitize == 1', {
-              'defines': ['EVICTD_SANITIZED=1'],
-              'cflags_cc': [
-                '-g',
-                '-fsanitize=address,undefined',
-                '-fno-sanitize-recover=undefined',
-                '-fno-omit-frame-pointer',
-              ],
-              'ldflags': ['-fsanitize=address,undefined'],
-            }],
-          ],
+          'cflags_cc!': ['-fno-exceptions'],
+        }],
+      ],
+    },
+    {
+      # The filesystem helper: a program of its own that needs the C library and nothing else.
+      'target_name': 'evictd-fs',
+      'conditions': [
+        ['OS != "linux"', { 'type': 'none' }, {
+          'type': 'executable',
+          'sources': ['native/filesystem_helper.cc'],
+          'ldflags!': ['-rdynamic'],
+          'ldflags': ['-Wl,--as-needed'],
         }],
       ],
     },

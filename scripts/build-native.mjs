@@ -1,5 +1,6 @@
-// npm's "install": builds the native addon. It always exits 0, since evictd also works without the
-// addon, only slower; what is missing then is said here, and by `evictd check-config` later.
+// npm's "install": builds the native addon and the filesystem helper. It always exits 0, since evictd
+// also works without the addon, only slower; what is missing then is said here, and by
+// `evictd check-config` later.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -25,7 +26,7 @@ const NOISE = /^\s*$|^gyp ERR! stack at |^gyp info /;
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const build = path.join(root, 'build');
-const addon = path.join(build, 'Release', 'evictd.node');
+const built = ['evictd.node', 'evictd-fs'].map((name) => path.join(build, 'Release', name));
 
 function main() {
   // An addon of another Node version or of an older source is worse than none.
@@ -59,7 +60,7 @@ function hasHeaders(prefix) {
   }
 }
 
-/** Undefined when the addon was built, else the reason and node-gyp's output. */
+/** Undefined when both were built, else the reason and node-gyp's output. */
 function runNodeGyp() {
   let command;
   try {
@@ -76,7 +77,7 @@ function runNodeGyp() {
     killSignal: 'SIGKILL',
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  if (run.status === 0 && existsSync(addon)) return undefined;
+  if (run.status === 0 && built.every((file) => existsSync(file))) return undefined;
   const output = `${run.stdout ?? ''}${run.stderr ?? ''}`;
   return { reason: run.error === undefined ? reasonIn(output) : run.error.message, output };
 }
@@ -92,8 +93,9 @@ function notice({ reason, output }) {
   return [
     `evictd: the native addon was not built: ${reason}.`,
     'evictd works without it, but then it polls instead of being woken by the kernel, and holds no',
-    'pidfd on the processes that it ends. To build it later (needs Python 3, make, a C++20 compiler',
-    "and Node's headers): npm rebuild evictd, or in a source checkout: npm rebuild",
+    'pidfd on the processes that it ends; filesystems are not measured, for want of their helper. To',
+    "build both later (needs Python 3, make, a C++20 compiler and Node's headers): npm rebuild evictd,",
+    'or in a source checkout: npm rebuild',
     "The last lines of node-gyp's output:",
     ...lines.slice(-NOTICE_LINES_MAX).map((line) => `  ${line}`),
   ].join('\n');

@@ -63,8 +63,8 @@ async function install(name: string, env = {}): Promise<Ran & { readonly directo
   return { ...ran, directory };
 }
 
-const addonIn = (directory: string) =>
-  path.join(directory, 'node_modules/evictd/build/Release/evictd.node');
+const builtIn = (directory: string, name: string) =>
+  existsSync(path.join(directory, 'node_modules/evictd/build/Release', name));
 const evictd = (directory: string, ...args: string[]) =>
   run(directory, 'npx', ['--no-install', 'evictd', ...args]);
 
@@ -90,7 +90,7 @@ describe('the tarball', () => {
   it.each([
     ...['package.json', 'README.md', 'CHANGELOG.md', 'ARCHITECTURE.md', 'LICENSE'],
     ...['dist/main.js', 'dist/index.js', 'dist/index.d.ts', 'binding.gyp', 'native/addon.cc'],
-    'scripts/build-native.mjs',
+    ...['native/filesystem_helper.cc', 'scripts/build-native.mjs'],
   ])('has %s', (file) => {
     expect(packed).toContain(file);
   });
@@ -112,8 +112,21 @@ describe('installed with a compiler', () => {
     expect(installed.status, installed.output).toBe(0);
   });
 
-  it('has built its addon there', () => {
-    expect(existsSync(addonIn(installed.directory)), installed.output).toBe(true);
+  it.each(['evictd.node', 'evictd-fs'])('has built %s there', (name) => {
+    expect(builtIn(installed.directory, name), installed.output).toBe(true);
+  });
+
+  it('measures filesystems', async () => {
+    const modules = path.join(installed.directory, 'node_modules/evictd/dist/sources');
+    const script = `
+      const { filesystems } = await import('${modules}/filesystem.js');
+      const { liveScheduler: scheduler } = await import('${modules}/live-scheduler.js');
+      const subscription = filesystems({ paths: ['/'], scheduler, pollAfterMs: () => 1000 })
+        .subscribe(({ kind }) => { console.log(kind); subscription.unsubscribe(); });`;
+    const ran = await run(installed.directory, process.execPath, [
+      ...['--input-type=module', '-e', script],
+    ]);
+    expect(ran.output.trim()).toBe('read');
   });
 
   it('runs from npx', async () => {
@@ -156,7 +169,9 @@ describe('installed without a compiler', () => {
     const installed = await install(name.replaceAll(' ', '-'), await environment());
     expect(installed.status, installed.output).toBe(0);
     expect(installed.output).toMatch(/evictd: the native addon was not built/);
-    expect(existsSync(addonIn(installed.directory))).toBe(false);
+    for (const name of ['evictd.node', 'evictd-fs']) {
+      expect(builtIn(installed.directory, name)).toBe(false);
+    }
 
     const version = await evictd(installed.directory, 'version');
     expect(version.status, version.output).toBe(0);

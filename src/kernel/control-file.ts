@@ -38,6 +38,11 @@ export function readControlFile(path: string | Buffer): string {
   }
 }
 
+/** The same for a file that holds paths, as a person wrote them: UTF-8 rather than one character a byte. */
+export function readPathsFile(path: string): string {
+  return Buffer.from(readControlFile(path), 'latin1').toString('utf8');
+}
+
 /** Opens, reads once and closes: for a file that the kernel gives whole, such as a number. */
 export function readControlRecord(path: string | Buffer): string {
   const fd = openSync(path, constants.O_RDONLY);

@@ -1,7 +1,8 @@
 import { asPath, type BytePath, fromText, toText } from './byte-path.ts';
-import { readControlFile } from './control-file.ts';
+import { readControlFile, readPathsFile } from './control-file.ts';
 import { directoryNames } from './directory.ts';
 import { liveTasks, type Task } from './live-tasks.ts';
+import { parseMounts, readMountinfo } from './mountinfo.ts';
 
 /** Where a hierarchy of cgroups is mounted. */
 export interface Hierarchy {
@@ -23,7 +24,7 @@ export interface Hierarchy {
  */
 export function findHierarchy(
   controller: string,
-  mountinfo = readPaths('/proc/self/mountinfo'),
+  mountinfo = readMountinfo(),
 ): Hierarchy | undefined {
   return findMount(
     mountinfo,
@@ -37,7 +38,7 @@ export function findHierarchy(
  *
  * @returns undefined when there is none
  */
-export function findUnified(mountinfo = readPaths('/proc/self/mountinfo')): Hierarchy | undefined {
+export function findUnified(mountinfo = readMountinfo()): Hierarchy | undefined {
   return findMount(mountinfo, (type) => type === 'cgroup2', '');
 }
 
@@ -46,17 +47,8 @@ function findMount(
   matches: (type: string, options: string) => boolean,
   controller: string,
 ): Hierarchy | undefined {
-  for (const line of mountinfo.split('\n')) {
-    const [left, right] = line.split(' - ');
-    const [type, , options] = right?.split(' ') ?? [];
-    if (type === undefined || !matches(type, options ?? '')) continue;
-    const [, , , root, mountPoint] = left?.split(' ') ?? [];
-    if (root !== undefined && mountPoint !== undefined) {
-      return withNamespace(
-        { mountPoint: decodeOctal(mountPoint), root: decodeOctal(root) },
-        controller,
-      );
-    }
+  for (const { type, superOptions, mountPoint, root } of parseMounts(mountinfo).values()) {
+    if (matches(type, superOptions)) return withNamespace({ mountPoint, root }, controller);
   }
   return undefined;
 }
@@ -134,17 +126,6 @@ function orUndefined<T>(read: () => T): T | undefined {
   }
 }
 
-/** A file that holds paths, which may hold any character: control files are read as Latin-1. */
-function readPaths(file: string): string {
-  return Buffer.from(readControlFile(file), 'latin1').toString('utf8');
-}
-
-function decodeOctal(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, digits: string) =>
-    String.fromCharCode(Number.parseInt(digits, 8)),
-  );
-}
-
 /**
  * The directory of a process's cgroup in a hierarchy, or undefined when it lies outside of what
  * the mount shows, or the process is gone. Source: cgroups(7), `/proc/[pid]/cgroup`.
@@ -155,7 +136,7 @@ export function cgroupOf(
   hierarchy: Hierarchy,
 ): string | undefined {
   try {
-    const path = pathOf(readPaths(`/proc/${pid}/cgroup`), controller);
+    const path = pathOf(readPathsFile(`/proc/${pid}/cgroup`), controller);
     return path === undefined ? undefined : directoryIn(hierarchy, path);
   } catch {
     return undefined;

@@ -25,6 +25,8 @@ export interface EvictRequest {
   readonly gracePeriodMs: number;
   /** Checks with signal 0 wherever a signal would be sent: nobody is signalled. */
   readonly rehearsal?: boolean;
+  /** Asked before a KILL that follows a grace: why there is to be none after all. */
+  readonly forbidden?: () => string | undefined;
   /** A shorter grace, ms from the emission on; each emission can only bring KILL forward. */
   readonly escalations$: Observable<number>;
 }
@@ -62,8 +64,11 @@ export interface OomKillCount {
 /** What runs pods: lists them, reads them, ends them. */
 export interface Runtime {
   readonly capabilities: RuntimeCapabilities;
-  /** All pods with fresh usage. Synchronous: it stands between an event and its kill. Never throws. */
-  observePods(): readonly PodObservation[];
+  /**
+   * All pods with fresh usage; their tasks only for a decision about PIDs, or where `counts.pids` asks
+   * for them. Synchronous: it stands between an event and its kill. Never throws.
+   */
+  observePods(counts?: { readonly pids: boolean }): readonly PodObservation[];
   /** Why the last listing may lack pods; undefined when it lacks none. */
   podsTrouble(): string | undefined;
   /**

@@ -285,6 +285,6 @@ export function memoryAvailable(
 }
 
 /** Whether a reading failed. */
-export function isFailure(reading: MemoryReading | ReadingFailure): reading is ReadingFailure {
+export function isFailure(reading: object): reading is ReadingFailure {
   return 'error' in reading;
 }

@@ -171,7 +171,7 @@ describe('the live scheduler, under fake timers', () => {
         pollAfterMs: () => DAY_MS,
         podsIntervalMs: Number.MAX_SAFE_INTEGER,
       },
-      policy({ pressureTransitionPeriodMs: transitionMs }),
+      () => policy({ pressureTransitionPeriodMs: transitionMs }),
       liveScheduler,
     ).subscribe(({ conditions }) => {
       const now = conditions.join();
@@ -216,10 +216,11 @@ describe('the live scheduler, under fake timers', () => {
         pollAfterMs: () => 10_000,
         podsIntervalMs: DAY_MS,
       },
-      policy({
-        thresholds: [softThreshold({ gracePeriodMs: 30_000 })],
-        pressureTransitionPeriodMs: 60_000,
-      }),
+      () =>
+        policy({
+          thresholds: [softThreshold({ gracePeriodMs: 30_000 })],
+          pressureTransitionPeriodMs: 60_000,
+        }),
       liveScheduler,
     ).subscribe(say);
     vi.advanceTimersByTime(15_000);

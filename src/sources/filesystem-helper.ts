@@ -1,0 +1,195 @@
+/**
+ * One helper process (`native/filesystem_helper.cc`) and its frames. With `commands/demo` the only
+ * place that starts a process: decision 0007.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { getSystemErrorMap } from 'node:util';
+
+/** What the kernel says of a filesystem, as it says it. */
+export interface FilesystemFigures {
+  /** `major:minor` of `st_dev`. */
+  readonly device: string;
+  /** `f_frsize`: the bytes of a block. */
+  readonly blockBytes: bigint;
+  readonly blocks: bigint;
+  /** `f_bavail`. */
+  readonly blocksAvailable: bigint;
+  /** `f_files`. */
+  readonly inodes: bigint;
+  /** `f_ffree`. */
+  readonly inodesFree: bigint;
+  /** The mount's line of `/proc/self/mountinfo`; empty where there is none. */
+  readonly mountLine: string;
+}
+
+/** A helper's answer: figures, or the call that failed, as Node would say it without the path. */
+export type HelperAnswer =
+  | { readonly kind: 'figures'; readonly figures: FilesystemFigures }
+  | { readonly kind: 'refused'; readonly error: string };
+
+export type HelperEvent =
+  | HelperAnswer
+  /** It is gone, or could not be started. The last event. */
+  | { readonly kind: 'ended'; readonly reason: string };
+
+/** A helper that is asked about one path at a time. */
+export interface FilesystemHelper {
+  /** NaN when it could not be started. */
+  readonly pid: number;
+  /** Sends a path of 1 to 4,095 bytes without NUL. One answer follows, or the end. */
+  ask(path: string): void;
+  /**
+   * Kills it and lets go of it: it holds up nothing from then on, and no answer comes any more. Its end
+   * is told when the kernel has it.
+   */
+  end(): void;
+}
+
+/** Starts a helper. Never throws, and never tells anything before it has returned. */
+export type StartHelper = (tell: (event: HelperEvent) => void) => FilesystemHelper;
+
+/** Where `npm install` builds the helper: two levels up from src/sources and from dist/sources alike. */
+export const FILESYSTEM_HELPER_PATH = fileURLToPath(
+  new URL('../../build/Release/evictd-fs', import.meta.url),
+);
+
+/** PATH_MAX without the NUL. */
+export const PATH_BYTES_MAX = 4095;
+
+const HEADER_BYTES = 60;
+const MOUNT_LINE_BYTES_MAX = 64 * 1024;
+/** By their numbers in an answer. */
+const CALLS = ['', 'open', 'fstat', 'fstatfs'];
+
+/**
+ * Starts helpers from an executable. A helper keeps no event loop alive. It has no environment, and
+ * the root as its directory, so that it pins no mount.
+ */
+export function helperProcess(file: string): StartHelper {
+  return (tell) => {
+    try {
+      return control(
+        spawn(file, [], { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'] }),
+        path.basename(file),
+        tell,
+      );
+    } catch (error) {
+      // Node throws what it does not expect of a start, ENOMEM for one, and emits the rest.
+      const reason = error instanceof Error ? error.message : String(error);
+      process.nextTick(() => tell({ kind: 'ended', reason }));
+      return { pid: Number.NaN, ask: () => undefined, end: () => undefined };
+    }
+  };
+}
+
+function control(
+  child: ChildProcess,
+  name: string,
+  tell: (event: HelperEvent) => void,
+): FilesystemHelper {
+  // Sockets in truth; none at all where there was no descriptor for them.
+  const stdin = child.stdin as Socket | null | undefined;
+  const stdout = child.stdout as Socket | null | undefined;
+  let hasEnded = false;
+  let wasEnded = false;
+  const ended = (reason: string): void => {
+    if (hasEnded) return;
+    hasEnded = true;
+    tell({ kind: 'ended', reason });
+  };
+  const end = (): void => {
+    if (wasEnded) return;
+    wasEnded = true;
+    stdin?.destroy();
+    stdout?.destroy();
+    child.kill('SIGKILL');
+  };
+  const reader = answerReader();
+  child.unref();
+  stdin?.unref();
+  stdout?.unref();
+  // Writing to one that has just died is no failure of its own: its end is told.
+  stdin?.on('error', () => undefined);
+  stdout?.on('error', () => undefined);
+  stdout?.on('data', (bytes: Buffer) => {
+    if (wasEnded) return;
+    const answers = reader(bytes);
+    if (answers === undefined) {
+      end();
+      ended(`${name} does not answer as it should`);
+      return;
+    }
+    for (const answer of answers) tell(answer);
+  });
+  child.on('error', (error) => ended(error.message));
+  // Not at its exit: what it has said before that may still be in the pipe.
+  child.once('close', (code, signal) =>
+    ended(`${name} ended ${signal === null ? `with status ${code}` : `by ${signal}`}`),
+  );
+  return {
+    pid: child.pid ?? Number.NaN,
+    ask: (asked) => {
+      stdin?.write(encodeRequest(asked));
+    },
+    end,
+  };
+}
+
+/** The frame of a request, as `native/filesystem_helper.cc` describes it. */
+export function encodeRequest(asked: string): Buffer {
+  const bytes = Buffer.from(asked, 'utf8');
+  const frame = Buffer.allocUnsafe(2 + bytes.length);
+  frame.writeUInt16LE(bytes.length, 0);
+  bytes.copy(frame, 2);
+  return frame;
+}
+
+/**
+ * Cuts what a helper writes into answers. The function takes the next bytes and gives the answers that
+ * are whole by now; undefined when these are no answers.
+ */
+export function answerReader(): (bytes: Buffer) => readonly HelperAnswer[] | undefined {
+  let rest = Buffer.alloc(0);
+  return (bytes) => {
+    rest = Buffer.concat([rest, bytes]);
+    const answers: HelperAnswer[] = [];
+    while (rest.length >= HEADER_BYTES) {
+      const end = HEADER_BYTES + rest.readUInt32LE(56);
+      const call = rest.readUInt32LE(4);
+      if (end > HEADER_BYTES + MOUNT_LINE_BYTES_MAX || call >= CALLS.length) return undefined;
+      if (rest.length < end) break;
+      answers.push(decodeAnswer(rest.subarray(0, end)));
+      rest = rest.subarray(end);
+    }
+    return answers;
+  };
+}
+
+function decodeAnswer(frame: Buffer): HelperAnswer {
+  const errorNumber = frame.readUInt32LE(0);
+  if (errorNumber !== 0) {
+    const call = CALLS[frame.readUInt32LE(4)];
+    return { kind: 'refused', error: `${errorText(errorNumber)}, ${call}` };
+  }
+  return {
+    kind: 'figures',
+    figures: {
+      device: `${frame.readUInt32LE(8)}:${frame.readUInt32LE(12)}`,
+      blockBytes: frame.readBigUInt64LE(16),
+      blocks: frame.readBigUInt64LE(24),
+      blocksAvailable: frame.readBigUInt64LE(32),
+      inodes: frame.readBigUInt64LE(40),
+      inodesFree: frame.readBigUInt64LE(48),
+      mountLine: frame.toString('utf8', HEADER_BYTES),
+    },
+  };
+}
+
+/** As Node has it; libuv does not know every number. */
+function errorText(errorNumber: number): string {
+  const [name, text] = getSystemErrorMap().get(-errorNumber) ?? [];
+  return name === undefined ? `error ${errorNumber}` : `${name}: ${text}`;
+}
