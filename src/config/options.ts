@@ -1,9 +1,12 @@
+import { formatDuration } from '../core/duration.ts';
+import { POLL_PACES } from '../core/polling.ts';
+import { formatCount } from '../core/quantity.ts';
 import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, SCHEDULINGS } from './settings.ts';
 
 /** evictd's commands, in the order of its help. */
 export const COMMANDS = {
   run: 'watch the node and evict pods under pressure',
-  'check-config': 'check the flags of run and print what they amount to',
+  'check-config': 'check the configuration of run and print what it amounts to',
   demo: 'show an eviction of real processes on this machine',
   status: 'ask the running daemon what it knows',
   version: 'print the version, as --version does',
@@ -26,15 +29,54 @@ interface OptionRow {
   readonly default: string | undefined;
   readonly description: string;
   readonly commands: readonly CommandName[];
+  /** The same in a configuration file; undefined for what only a command line can say. */
+  readonly key: FileKey | undefined;
 }
 
+/** A key of a configuration file. */
+interface FileKey {
+  readonly name: string;
+  readonly type: KeyType;
+}
+
+/**
+ * What a key's value may be.
+ *
+ * - `signals`: a map from signals to texts
+ * - `text`: a text
+ * - `integer`: a whole number
+ * - `switch`: true or false
+ * - `texts`: a list of texts
+ * - `polling`, `pods`: see `configuration.md`
+ */
+export type KeyType = 'signals' | 'text' | 'integer' | 'switch' | 'texts' | 'polling' | 'pods';
+
 const DAEMON = ['run', 'check-config'] as const;
+
+/** The paces of `POLL_PACES`, as `--polling` takes them. */
+const POLLING_DEFAULTS = Object.entries(POLL_PACES)
+  .map(([kind, { assumedFallPerSecond, floorMs }]) => {
+    const fall = formatCount(assumedFallPerSecond, 'tasks');
+    return `${kind}=floor:${formatDuration(floorMs)},assumedFall:${fall}`;
+  })
+  .join(' ');
 
 /**
  * Every option of every command. The command line, its help and the defaults of
  * `settingsFromFlags` are made from this table, and `docs/reference/flags.md` is compared with it.
  */
 export const OPTIONS = {
+  '--config': {
+    aliases: [],
+    value: 'FILE',
+    repeatable: false,
+    default: undefined,
+    description:
+      'a configuration file, YAML or JSON: a KubeletConfiguration as it stands, or an EvictdConfiguration; ' +
+      'flags win over it, key by key',
+    commands: DAEMON,
+    key: undefined,
+  },
   '--node-cgroup': {
     aliases: [],
     value: 'DIR',
@@ -44,6 +86,7 @@ export const OPTIONS = {
       'the cgroup that is the node, a path in the memory hierarchy; its direct children are the pods; ' +
       'without it the node is the host, and only what --pod-parent and --pod name is evictable',
     commands: DAEMON,
+    key: { name: 'nodeCgroup', type: 'text' },
   },
   '--pod-parent': {
     aliases: [],
@@ -54,6 +97,7 @@ export const OPTIONS = {
       "a cgroup, relative to the node's, whose children are the pods; of kubepods and kubepods.slice " +
       'the pods of all QoS classes',
     commands: DAEMON,
+    key: { name: 'podParents', type: 'texts' },
   },
   '--pod': {
     aliases: [],
@@ -64,14 +108,29 @@ export const OPTIONS = {
       'what a cgroup has no field for, each part optional: priority, memory request, grace period ' +
       '(a duration of whole seconds, or seconds), never to be evicted',
     commands: DAEMON,
+    key: { name: 'pods', type: 'pods' },
   },
   '--eviction-hard': {
     aliases: [],
     value: 'SIGNAL<VALUE,…',
     repeatable: true,
-    default: 'memory.available<100Mi',
-    description: 'thresholds that are acted on at once; empty for none',
+    default:
+      'memory.available<100Mi, nodefs.available<10%, nodefs.inodesFree<5%, imagefs.available<15%, ' +
+      'imagefs.inodesFree<5%',
+    description:
+      'thresholds that are acted on at once; empty for none; naming one signal drops the other defaults',
     commands: DAEMON,
+    key: { name: 'evictionHard', type: 'signals' },
+  },
+  '--merge-default-eviction-settings': {
+    aliases: [],
+    value: undefined,
+    repeatable: false,
+    default: 'false',
+    description:
+      'keep the default hard thresholds of the signals that --eviction-hard does not name',
+    commands: DAEMON,
+    key: { name: 'mergeDefaultEvictionSettings', type: 'switch' },
   },
   '--eviction-soft': {
     aliases: [],
@@ -80,6 +139,7 @@ export const OPTIONS = {
     default: undefined,
     description: 'thresholds that are acted on when met for their grace period',
     commands: DAEMON,
+    key: { name: 'evictionSoft', type: 'signals' },
   },
   '--eviction-soft-grace-period': {
     aliases: [],
@@ -88,6 +148,7 @@ export const OPTIONS = {
     default: undefined,
     description: 'for how long each soft threshold must be met; every soft threshold needs one',
     commands: DAEMON,
+    key: { name: 'evictionSoftGracePeriod', type: 'signals' },
   },
   '--eviction-minimum-reclaim': {
     aliases: [],
@@ -96,6 +157,7 @@ export const OPTIONS = {
     default: undefined,
     description: 'how much to regain beyond a threshold before its pressure counts as ended',
     commands: DAEMON,
+    key: { name: 'evictionMinimumReclaim', type: 'signals' },
   },
   '--eviction-max-pod-grace-period': {
     aliases: [],
@@ -105,6 +167,7 @@ export const OPTIONS = {
     description:
       'the longest grace given to the victim of a soft threshold; negative leaves it to the pod',
     commands: DAEMON,
+    key: { name: 'evictionMaxPodGracePeriod', type: 'integer' },
   },
   '--eviction-pressure-transition-period': {
     aliases: [],
@@ -113,14 +176,28 @@ export const OPTIONS = {
     default: '5m0s',
     description: 'for how long a node condition is held after its threshold was last met',
     commands: DAEMON,
+    key: { name: 'evictionPressureTransitionPeriod', type: 'text' },
   },
   '--hard-eviction-grace-period-seconds': {
     aliases: [],
     value: 'SECONDS',
     repeatable: false,
     default: '0',
-    description: 'the grace given to the victim of a hard threshold; 0 kills at once',
+    description:
+      'the grace given to the victim of a hard threshold; 0 kills at once; 1 by default with --compatibility kubelet',
     commands: DAEMON,
+    key: { name: 'hardEvictionGracePeriodSeconds', type: 'integer' },
+  },
+  '--enforce-node-allocatable': {
+    aliases: [],
+    value: 'LIST',
+    repeatable: true,
+    default: 'pods',
+    description:
+      'with pods in it, what the pods may use together (allocatableMemory.available) has the hard ' +
+      "threshold of the node's memory too; empty or none for not; the kubelet's other words do nothing here",
+    commands: DAEMON,
+    key: { name: 'enforceNodeAllocatable', type: 'texts' },
   },
   '--compatibility': {
     aliases: [],
@@ -128,9 +205,10 @@ export const OPTIONS = {
     repeatable: false,
     default: 'evictd',
     description:
-      'whose figures count where the two differ: on the host, the kubelet leaves kernel memory, slab ' +
+      'whose figures and rules count where the two differ: on the host, the kubelet leaves kernel memory, slab ' +
       'and huge pages out of what is used',
     commands: DAEMON,
+    key: { name: 'compatibility', type: 'text' },
   },
   '--memory-source': {
     aliases: [],
@@ -141,6 +219,7 @@ export const OPTIONS = {
       'what memory.available is made of: capacity less working set, or what the kernel could free ' +
       'too (MemAvailable; below the host, page cache without shared memory)',
     commands: DAEMON,
+    key: { name: 'memorySource', type: 'text' },
   },
   '--kernel-memcg-notification': {
     aliases: ['--experimental-kernel-memcg-notification'],
@@ -149,6 +228,7 @@ export const OPTIONS = {
     default: 'false',
     description: 'hear of crossings from the kernel; without it, polling only',
     commands: DAEMON,
+    key: { name: 'kernelMemcgNotification', type: 'switch' },
   },
   '--poll-interval': {
     aliases: [],
@@ -158,6 +238,46 @@ export const OPTIONS = {
     description:
       'the longest time between two readings of the node, and between two of all pods; 50ms to 1h',
     commands: DAEMON,
+    key: { name: 'pollInterval', type: 'text' },
+  },
+  '--polling': {
+    aliases: [],
+    value: 'KIND=floor:D,assumedFall:Q',
+    repeatable: true,
+    default: undefined,
+    description:
+      'how memory, disk, inodes or pids are polled: the shortest time between two readings (10ms to 1h), and ' +
+      `the fastest fall a second that is assumed where none was seen; by default ${POLLING_DEFAULTS}`,
+    commands: DAEMON,
+    key: { name: 'polling', type: 'polling' },
+  },
+  '--nodefs-path': {
+    aliases: [],
+    value: 'PATH',
+    repeatable: false,
+    default: '/var/lib',
+    description: 'a path in the filesystem that is nodefs',
+    commands: DAEMON,
+    key: { name: 'nodefsPath', type: 'text' },
+  },
+  '--imagefs-path': {
+    aliases: [],
+    value: 'PATH',
+    repeatable: false,
+    default: undefined,
+    description: 'a path in the filesystem that holds images; without it there is no imagefs',
+    commands: DAEMON,
+    key: { name: 'imagefsPath', type: 'text' },
+  },
+  '--containerfs-path': {
+    aliases: [],
+    value: 'PATH',
+    repeatable: false,
+    default: undefined,
+    description:
+      "a path in the filesystem that holds containers' writable layers; without it there is no containerfs",
+    commands: DAEMON,
+    key: { name: 'containerfsPath', type: 'text' },
   },
   '--socket': {
     aliases: [],
@@ -167,6 +287,7 @@ export const OPTIONS = {
     description:
       'the unix socket on which the daemon answers status, an absolute path; none for no socket',
     commands: ['run', 'check-config', 'status'],
+    key: { name: 'socket', type: 'text' },
   },
   '--dry-run': {
     aliases: [],
@@ -175,6 +296,7 @@ export const OPTIONS = {
     default: 'false',
     description: 'decide and say whom to evict, but kill nothing',
     commands: DAEMON,
+    key: { name: 'dryRun', type: 'switch' },
   },
   '--allow-pid-kill': {
     aliases: [],
@@ -185,6 +307,7 @@ export const OPTIONS = {
       'without the native addon, and where cgroup.kill is not safe, signal by pid: its start time and ' +
       'cgroup are checked right before each signal, but not held',
     commands: DAEMON,
+    key: { name: 'allowPidKill', type: 'switch' },
   },
   '--log-level': {
     aliases: [],
@@ -193,6 +316,7 @@ export const OPTIONS = {
     default: 'info',
     description: `the least severe log lines that are written: ${LOG_LEVELS.join(', ')}`,
     commands: DAEMON,
+    key: { name: 'logLevel', type: 'text' },
   },
   '--scheduling': {
     aliases: [],
@@ -203,6 +327,16 @@ export const OPTIONS = {
       'how evictd itself gets the CPU: real time (SCHED_RR), nice -20, or as it was started; ' +
       'what is refused falls back to the next',
     commands: DAEMON,
+    key: { name: 'scheduling', type: 'text' },
+  },
+  '--print-config': {
+    aliases: [],
+    value: undefined,
+    repeatable: false,
+    default: 'false',
+    description: 'print what file, flags and defaults amount to, as an EvictdConfiguration in YAML',
+    commands: ['check-config'],
+    key: undefined,
   },
   '--json': {
     aliases: [],
@@ -211,6 +345,7 @@ export const OPTIONS = {
     default: 'false',
     description: 'print JSON of a versioned shape',
     commands: ['status'],
+    key: undefined,
   },
   '--plain': {
     aliases: [],
@@ -219,6 +354,7 @@ export const OPTIONS = {
     default: 'false',
     description: 'print plain lines, also on a terminal',
     commands: ['demo'],
+    key: undefined,
   },
 } as const satisfies Record<`--${string}`, OptionRow>;
 
@@ -234,6 +370,18 @@ export type SwitchName = {
   [Name in OptionName]: (typeof OPTIONS)[Name]['value'] extends string ? never : Name;
 }[OptionName];
 
+/** The options whose value is a map from signals, in a file too. */
+export type SignalOption = OptionOf<'signals'>;
+
+/** The options of the daemon whose values are texts, in a file too. */
+export type TextOption = OptionOf<'text' | 'integer' | 'switch' | 'texts'>;
+
+type OptionOf<Type extends KeyType> = {
+  [Name in OptionName]: (typeof OPTIONS)[Name]['key'] extends { readonly type: Type }
+    ? Name
+    : never;
+}[OptionName];
+
 /** One option of the table, with its name. */
 export interface Option extends OptionRow {
   readonly name: OptionName;
@@ -245,6 +393,17 @@ export const OPTION_LIST: readonly Option[] = (Object.keys(OPTIONS) as OptionNam
     name,
     ...OPTIONS[name],
   }),
+);
+
+/** A key of an EvictdConfiguration, with its option. */
+export interface Key extends FileKey {
+  readonly option: OptionName;
+  readonly description: string;
+}
+
+/** All keys of an EvictdConfiguration, in the table's order. */
+export const KEYS: readonly Key[] = OPTION_LIST.flatMap(({ name: option, key, description }) =>
+  key === undefined ? [] : [{ ...key, option, description }],
 );
 
 /** The options that `command` takes, in the table's order. */

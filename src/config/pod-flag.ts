@@ -1,10 +1,9 @@
-import { parseDuration } from '../core/duration.ts';
 import { EvictdError, quote } from '../core/errors.ts';
 import { parseQuantity } from '../core/quantity.ts';
 import { relativePathFault } from './cgroup-path.ts';
 import { suggestion } from './nearest.ts';
 import { placed } from './place.ts';
-import { INT32, integerWithin, SECONDS } from './ranges.ts';
+import { INT32, integerWithin, parseGraceSeconds } from './ranges.ts';
 import type { PodSettings } from './settings.ts';
 
 const SOURCE = '--pod';
@@ -17,7 +16,6 @@ const FIELDS = {
 } as const satisfies Record<string, (text: string) => Partial<PodSettings>>;
 
 const parsePriority = integerWithin(INT32);
-const parseSeconds = integerWithin(SECONDS);
 
 const FIELD_NAMES = [...Object.keys(FIELDS), 'protected'];
 
@@ -107,14 +105,6 @@ function parseRequest(text: string): bigint {
   const nano = parseQuantity(text);
   if (nano >= 0n) return nano;
   throw new EvictdError('EVICTD_QUANTITY', 'a request cannot be negative', { value: text });
-}
-
-function parseGraceSeconds(text: string): number {
-  if (/^-?[0-9]+$/.test(text)) return parseSeconds(text);
-  const seconds = parseDuration(text) / 1000;
-  if (Number.isInteger(seconds) && seconds >= 0 && seconds <= SECONDS.max) return seconds;
-  const message = `not a whole number of seconds from 0 to ${SECONDS.max}`;
-  throw new EvictdError('EVICTD_DURATION', message, { value: text });
 }
 
 function refusedField(name: string, part: string, message: string): EvictdError {

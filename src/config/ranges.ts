@@ -47,3 +47,19 @@ export function durationWithin({ min, max }: Range): (text: string) => number {
     throw new EvictdError('EVICTD_DURATION', message, { value: text });
   };
 }
+
+const parseSeconds = integerWithin(SECONDS);
+
+/**
+ * Reads a pod's grace period: a Go duration of whole seconds, or a bare number of seconds as in
+ * terminationGracePeriodSeconds.
+ *
+ * @throws EvictdError EVICTD_INTEGER for a bare number out of range, EVICTD_DURATION
+ */
+export function parseGraceSeconds(text: string): number {
+  if (/^-?[0-9]+$/.test(text)) return parseSeconds(text);
+  const seconds = parseDuration(text) / 1000;
+  if (Number.isInteger(seconds) && seconds >= 0 && seconds <= SECONDS.max) return seconds;
+  const message = `not a whole number of seconds from 0 to ${SECONDS.max}`;
+  throw new EvictdError('EVICTD_DURATION', message, { value: text });
+}

@@ -1,8 +1,26 @@
 import type { Compatibility, MemorySource, Policy } from '../core/policy.ts';
+import type { PollPace } from '../core/polling.ts';
+import type { FilesystemName, PollKind } from '../core/signal.ts';
 
 /** What a `--pod NAME=…` says of a pod that its cgroup has no field for. */
 export interface PodSettings {
   readonly name: string;
+  readonly priority: number | undefined;
+  /** In nano-bytes; replaces `memory.soft_limit_in_bytes`. */
+  readonly memoryRequestNano: bigint | undefined;
+  readonly gracePeriodSeconds: number | undefined;
+  readonly protected: boolean;
+}
+
+/**
+ * Which cgroups of a host are pods, and what they have no field for. Of several rules that a cgroup
+ * matches the first one counts.
+ */
+export interface PodRule {
+  /** A glob over cgroup paths relative to the node's. */
+  readonly cgroup: string;
+  /** What the pod is called; by default its path. Only where the glob has no wildcard. */
+  readonly name: string | undefined;
   readonly priority: number | undefined;
   /** In nano-bytes; replaces `memory.soft_limit_in_bytes`. */
   readonly memoryRequestNano: bigint | undefined;
@@ -34,11 +52,26 @@ export interface Settings {
   /** Cgroups, relative to the node's, whose children are pods; empty for the node's own. */
   readonly podParents: readonly string[];
   readonly compatibility: Compatibility;
+  /** Why that compatibility holds, for a person: `--compatibility`, the file's key or its kind. */
+  readonly compatibilityBecause: string;
   readonly memorySource: MemorySource;
   /** Whether a pid may be signalled where there is neither pidfd nor a safe `cgroup.kill`. */
   readonly allowPidKill: boolean;
   /** By pod name, a path relative to the node's cgroup. */
   readonly pods: ReadonlyMap<string, PodSettings>;
+  /**
+   * Whether `--pod` (or nobody) or the rules of a file said which cgroups are pods; the other is made of
+   * it. With rules nothing else is one, but for `podParents`.
+   */
+  readonly podsBy: 'path' | 'rules';
+  /** Rules that say which cgroups are pods. */
+  readonly podRules: readonly PodRule[];
+  /** What is measured for each filesystem's signals; undefined where there is no such filesystem. */
+  readonly filesystems: Readonly<Record<FilesystemName, string | undefined>>;
+  /** How each kind of signal is polled. */
+  readonly polling: Readonly<Record<PollKind, PollPace>>;
+  /** The configuration file that was read, if one was. */
+  readonly configFile: string | undefined;
   /** The longest time between two polls of the node, and between two readings of all pods. */
   readonly pollIntervalMs: number;
   /** `explicit` is false for the default path, which may be left out where it cannot be made. */

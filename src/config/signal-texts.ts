@@ -52,7 +52,12 @@ function parsePair(source: string, part: string, operator: Operator): [Signal, P
   return [checkSignal(key, place), { text: value, place }];
 }
 
-function checkSignal(text: string, place: ErrorPlace): Signal {
+/**
+ * The signal that a text names.
+ *
+ * @throws EvictdError EVICTD_SIGNAL at `place`, with the nearest name
+ */
+export function checkSignal(text: string, place: ErrorPlace): Signal {
   if (isSignal(text)) return text;
   const known = `known signals: ${SIGNAL_NAMES.join(', ')}`;
   const message = `unknown signal${suggestion(text, SIGNAL_NAMES)}; ${known}`;

@@ -1,7 +1,15 @@
 import { describeAt, EvictdError } from '../core/errors.ts';
+import type { Compatibility } from '../core/policy.ts';
 import { parsePercentage, parseQuantity } from '../core/quantity.ts';
-import { SIGNAL_NAMES, type Signal } from '../core/signal.ts';
+import {
+  FILESYSTEMS,
+  type FilesystemName,
+  SIGNAL_NAMES,
+  SIGNALS,
+  type Signal,
+} from '../core/signal.ts';
 import type { Threshold, ThresholdValue } from '../core/threshold.ts';
+import { parseKubeletPercentage } from './kubelet-percentage.ts';
 import { type PlacedText, placed } from './place.ts';
 import { durationWithin } from './ranges.ts';
 import type { SignalTexts } from './signal-texts.ts';
@@ -12,8 +20,14 @@ export interface ThresholdTexts {
   readonly soft: SignalTexts;
   readonly softGracePeriod: SignalTexts;
   readonly minimumReclaim: SignalTexts;
+  /** Whose rules hold for what a text may be. */
+  readonly compatibility: Compatibility;
   /** Whether all pods share one parent that is not the node's own cgroup. */
   readonly podsHaveParent: boolean;
+  /** Whether what the pods may use together is to have thresholds. */
+  readonly enforcesPods: boolean;
+  /** Whether each filesystem is there to be measured. */
+  readonly hasFilesystem: Readonly<Record<FilesystemName, boolean>>;
 }
 
 /** Thresholds in the signals' order, hard before soft, and what a person should know of them. */
@@ -23,14 +37,12 @@ export interface CheckedThresholds {
   readonly notes: readonly string[];
 }
 
-const ZERO_PERCENT = parsePercentage('0%');
-const HUNDRED_PERCENT = parsePercentage('100%');
-
 const parseGracePeriodMs = durationWithin({ min: 0, max: Number.POSITIVE_INFINITY });
 
 /**
- * Makes the thresholds, each checked. Every text is read, also one that no threshold uses. A
- * percentage equal to 0 or 100 switches its threshold or minimum reclaim off.
+ * Makes the thresholds, each checked. Every text is read, also one that no threshold uses. By evictd's
+ * own rules a percentage equal to 0 or 100 switches its threshold or minimum reclaim off; by the
+ * kubelet's only `0%` and `100%` in these spellings do, and of a threshold alone.
  *
  * @throws EvictdError EVICTD_THRESHOLD for a level that is not above zero, a negative minimum
  * reclaim, or a soft threshold without grace period; EVICTD_QUANTITY, EVICTD_PERCENTAGE,
@@ -38,19 +50,20 @@ const parseGracePeriodMs = durationWithin({ min: 0, max: Number.POSITIVE_INFINIT
  * @see kubelet `eviction/helpers.go`, `ParseThresholdConfig`
  */
 export function checkThresholds(texts: ThresholdTexts): CheckedThresholds {
-  const { podsHaveParent } = texts;
-  const hard = withAllocatable(parseEach(texts.hard, parseLevel), texts.hard, podsHaveParent);
-  const soft = parseEach(texts.soft, parseLevel);
+  const { level, reclaim } = RULES[texts.compatibility];
+  const softValues = parseEach(texts.soft, level);
   const gracePeriodsMs = parseEach(texts.softGracePeriod, parseGracePeriodMs);
+  const hardValues = parseEach(texts.hard, level);
+  const hard = withAllocatable(hardValues, texts.hard, texts);
   const minimumReclaims = withAllocatable(
-    parseEach(texts.minimumReclaim, parseMinimumReclaim),
+    parseEach(texts.minimumReclaim, reclaim),
     texts.minimumReclaim,
-    podsHaveParent,
+    texts,
   );
   const thresholds: Threshold[] = [];
   for (const signal of SIGNAL_NAMES) {
     const minimumReclaim = minimumReclaims.get(signal);
-    const [hardValue, softValue] = [hard.get(signal), soft.get(signal)];
+    const [hardValue, softValue] = [hard.get(signal), softValues.get(signal)];
     if (hardValue !== undefined) {
       thresholds.push({ signal, kind: 'hard', value: hardValue, gracePeriodMs: 0, minimumReclaim });
     }
@@ -74,21 +87,37 @@ export function checkThresholds(texts: ThresholdTexts): CheckedThresholds {
 function withAllocatable<T>(
   values: ReadonlyMap<Signal, T>,
   texts: SignalTexts,
-  podsHaveParent: boolean,
+  { podsHaveParent, enforcesPods }: ThresholdTexts,
 ): ReadonlyMap<Signal, T> {
   const ofNode = values.get('memory.available');
-  if (!podsHaveParent || ofNode === undefined || texts.has('allocatableMemory.available'))
-    return values;
+  const isCopied = podsHaveParent && enforcesPods && !texts.has('allocatableMemory.available');
+  if (!isCopied || ofNode === undefined) return values;
   return new Map(values).set('allocatableMemory.available', ofNode);
 }
 
-/** Whether the pods' own memory is watched, which depends on where they lie. */
-function notesOf({ podsHaveParent }: ThresholdTexts, thresholds: readonly Threshold[]): string[] {
+/** What is not watched, though one might think so, because of where pods and files lie. */
+function notesOf(texts: ThresholdTexts, thresholds: readonly Threshold[]): readonly string[] {
   const isHard = thresholds.some(
     ({ signal, kind }) => signal === 'memory.available' && kind === 'hard',
   );
-  if (podsHaveParent || !isHard) return [];
-  return ['allocatableMemory.available has no threshold: the pods have no parent of their own'];
+  return [
+    ...(isHard && !texts.podsHaveParent
+      ? ['allocatableMemory.available has no threshold: the pods have no parent of their own']
+      : []),
+    ...FILESYSTEMS.filter((name) => !texts.hasFilesystem[name]).flatMap((name) =>
+      absentNotes(name, thresholds),
+    ),
+  ];
+}
+
+function absentNotes(name: FilesystemName, thresholds: readonly Threshold[]): readonly string[] {
+  const named = thresholds.flatMap(({ signal }) =>
+    SIGNALS[signal].filesystem === name ? [signal] : [],
+  );
+  if (named.length === 0) return [];
+  return [
+    `${[...new Set(named)].join(', ')}: not watched, there is no ${name} without --${name}-path`,
+  ];
 }
 
 /** Parses each text; a signal whose parser says undefined is left out. */
@@ -104,34 +133,74 @@ function parseEach<T>(
   return values;
 }
 
-function parseLevel(text: string): ThresholdValue | undefined {
-  const value = parseValue(text);
-  if (value?.kind === 'quantity' && value.nano <= 0n) {
-    throw new EvictdError('EVICTD_THRESHOLD', 'a threshold must be above zero', { value: text });
-  }
-  return value;
-}
+/** What a text is; undefined for what is off. */
+type ValueParser = (text: string) => ThresholdValue | undefined;
 
-function parseMinimumReclaim(text: string): ThresholdValue | undefined {
-  const value = parseValue(text);
-  if (value?.kind === 'quantity' && value.nano < 0n) {
-    throw new EvictdError('EVICTD_THRESHOLD', 'a minimum reclaim cannot be negative', {
-      value: text,
-    });
-  }
-  return value;
-}
+const RULES: Readonly<Record<Compatibility, { level: ValueParser; reclaim: ValueParser }>> = {
+  evictd: {
+    level: (text) => (isPercentage(text) ? parseOwnPercentage(text) : parseLevel(text)),
+    reclaim: (text) => (isPercentage(text) ? parseOwnPercentage(text) : parseReclaim(text)),
+  },
+  kubelet: {
+    level: (text) => (text.endsWith('%') ? parseKubeletLevel(text) : parseLevel(text)),
+    reclaim: (text) => (text.endsWith('%') ? parseKubeletReclaim(text) : parseReclaim(text)),
+  },
+};
 
 /** Anything with a `%` is meant as a percentage, well-formed or not. */
-function parseValue(text: string): ThresholdValue | undefined {
-  if (!text.includes('%')) return { kind: 'quantity', nano: parseQuantity(text), text };
+function isPercentage(text: string): boolean {
+  return text.includes('%');
+}
+
+function parseLevel(text: string): ThresholdValue {
+  const nano = parseQuantity(text);
+  if (nano > 0n) return { kind: 'quantity', nano, text };
+  throw new EvictdError('EVICTD_THRESHOLD', 'a threshold must be above zero', { value: text });
+}
+
+function parseReclaim(text: string): ThresholdValue {
+  const nano = parseQuantity(text);
+  if (nano >= 0n) return { kind: 'quantity', nano, text };
+  const message = 'a minimum reclaim cannot be negative';
+  throw new EvictdError('EVICTD_THRESHOLD', message, { value: text });
+}
+
+function parseOwnPercentage(text: string): ThresholdValue | undefined {
   const nanoPercent = parsePercentage(text);
-  const off = nanoPercent === ZERO_PERCENT || nanoPercent === HUNDRED_PERCENT;
-  return off ? undefined : { kind: 'percentage', nanoPercent, text };
+  return OFF_PERCENT.includes(nanoPercent) ? undefined : { kind: 'percentage', nanoPercent, text };
+}
+
+const HUNDRED_PERCENT = parsePercentage('100%');
+const OFF_PERCENT = [parsePercentage('0%'), HUNDRED_PERCENT];
+
+/** The spellings that the kubelet takes for off. */
+const KUBELET_OFF = ['0%', '100%'];
+
+/** Source: kubelet `eviction/helpers.go`, `parseThresholdStatement`. */
+function parseKubeletLevel(text: string): ThresholdValue | undefined {
+  if (KUBELET_OFF.includes(text)) return undefined;
+  const fraction = parseKubeletPercentage(text);
+  // Nothing is below it, as nothing is below 0.
+  if (Number.isNaN(fraction)) return undefined;
+  if (fraction >= 0 && fraction <= 1) return { kind: 'fraction', fraction, text };
+  const message = fraction < 0 ? 'below 0%' : 'above 100%';
+  throw new EvictdError('EVICTD_PERCENTAGE', message, { value: text });
+}
+
+/**
+ * Source: kubelet `eviction/helpers.go`, `parseMinimumReclaims`: above zero, and more than the capacity
+ * where somebody wants that. What it would take for NaN and infinity is anybody's guess.
+ */
+function parseKubeletReclaim(text: string): ThresholdValue {
+  const fraction = parseKubeletPercentage(text);
+  if (fraction > 0 && Number.isFinite(fraction)) return { kind: 'fraction', fraction, text };
+  const message = 'a minimum reclaim in percent must be above 0%';
+  throw new EvictdError('EVICTD_PERCENTAGE', message, { value: text });
 }
 
 function refuseWithoutGrace(soft: PlacedText | undefined): never {
-  const message = 'a soft threshold needs its grace period in --eviction-soft-grace-period';
+  const message =
+    'a soft threshold needs its grace period in evictionSoftGracePeriod (--eviction-soft-grace-period)';
   throw new EvictdError('EVICTD_THRESHOLD', message, soft?.place);
 }
 
@@ -139,9 +208,7 @@ function warningsOf(texts: ThresholdTexts, thresholds: readonly Threshold[]): re
   const has = (signal: Signal, applies: (threshold: Threshold) => boolean) =>
     thresholds.some((threshold) => threshold.signal === signal && applies(threshold));
   return [
-    ...[texts.hard, texts.soft, texts.minimumReclaim].flatMap((some) =>
-      warnWhere(some, '100% means off, as 0% does', (_, text) => isHundredPercent(text)),
-    ),
+    ...PERCENT_WARNINGS[texts.compatibility](texts),
     ...warnWhere(
       texts.softGracePeriod,
       'with a grace period of 0 the soft threshold acts like a hard one',
@@ -173,12 +240,44 @@ function warningsOf(texts: ThresholdTexts, thresholds: readonly Threshold[]): re
   ];
 }
 
+/** What may be meant otherwise than it is read. */
+const PERCENT_WARNINGS: Readonly<
+  Record<Compatibility, (texts: ThresholdTexts) => readonly string[]>
+> = {
+  evictd: ({ hard, soft, minimumReclaim }) =>
+    [hard, soft, minimumReclaim].flatMap((some) =>
+      warnWhere(
+        some,
+        '100% means off, as 0% does',
+        (_, text) => isPercentage(text) && parsePercentage(text) === HUNDRED_PERCENT,
+      ),
+    ),
+  kubelet: ({ hard, soft }) =>
+    [hard, soft].flatMap((some) => [
+      ...warnWhere(some, '100% means off, as 0% does', (_, text) => text === '100%'),
+      ...warnWhere(
+        some,
+        'always met: to the kubelet only 100% in this spelling is off',
+        (_, text) => text !== '100%' && kubeletFraction(text) === 1,
+      ),
+      ...warnWhere(some, 'never met', (_, text) => {
+        const fraction = text === '0%' ? undefined : kubeletFraction(text);
+        return fraction === 0 || Number.isNaN(fraction);
+      }),
+    ]),
+};
+
+function kubeletFraction(text: string): number | undefined {
+  return text.endsWith('%') ? parseKubeletPercentage(text) : undefined;
+}
+
 /** Only values of one kind compare without a capacity. */
 function isSoftBelowHard(thresholds: readonly Threshold[], signal: Signal): boolean {
   const levelOf = (kind: Threshold['kind']) =>
     thresholds.find((threshold) => threshold.signal === signal && threshold.kind === kind)?.value;
   const [hard, soft] = [levelOf('hard'), levelOf('soft')];
   if (hard?.kind === 'quantity') return soft?.kind === 'quantity' && soft.nano <= hard.nano;
+  if (hard?.kind === 'fraction') return soft?.kind === 'fraction' && soft.fraction <= hard.fraction;
   if (hard?.kind !== 'percentage') return false;
   return soft?.kind === 'percentage' && soft.nanoPercent <= hard.nanoPercent;
 }
@@ -191,8 +290,4 @@ function warnWhere(
   return [...texts]
     .filter(([signal, { text }]) => applies(signal, text))
     .map(([, { place }]) => describeAt(place, message));
-}
-
-function isHundredPercent(text: string): boolean {
-  return text.includes('%') && parsePercentage(text) === HUNDRED_PERCENT;
 }

@@ -1,19 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type FlagValues,
-  isSwitchedOn,
-  settingsFromFlags,
-  socketPathFromFlags,
-} from '../../src/config/flags.ts';
+import { type FlagValues, isSwitchedOn, socketPathFromFlags } from '../../src/config/flags.ts';
+import { loadSettings } from '../../src/config/load.ts';
 import { OPTION_LIST, type OptionName } from '../../src/config/options.ts';
 import { describeError, type ErrorCode, EvictdError } from '../../src/core/errors.ts';
+import { POLL_PACES } from '../../src/core/polling.ts';
+import { SIGNALS } from '../../src/core/signal.ts';
 
 const NANO = 1_000_000_000n;
 
 function refusalOf(values: FlagValues): EvictdError {
   try {
-    settingsFromFlags(values);
+    loadSettings(values);
   } catch (error) {
     if (error instanceof EvictdError) return error;
     throw error;
@@ -22,30 +20,53 @@ function refusalOf(values: FlagValues): EvictdError {
 }
 
 function settingsOf(values: FlagValues) {
-  return settingsFromFlags(values).settings;
+  return loadSettings(values).settings;
 }
 
+/** The thresholds for memory: the defaults for disks are not what these tests are about. */
 function thresholdsOf(values: FlagValues) {
-  return settingsOf(values).policy.thresholds;
+  return settingsOf(values).policy.thresholds.filter(
+    ({ signal }) => SIGNALS[signal].resource === 'memory',
+  );
+}
+
+/** Warnings but the one that C10 asks for, of which there are tests of their own. */
+function warningsOf(values: FlagValues) {
+  return loadSettings(values).warnings.filter((warning) => !warning.includes('drops the default'));
+}
+
+/** Notes but for those of filesystems that are not there. */
+function notesOf(values: FlagValues) {
+  return loadSettings(values).notes.filter((note) => !note.includes('not watched'));
 }
 
 function quantity(text: string, units: bigint) {
   return { kind: 'quantity', nano: units * NANO, text };
 }
 
-describe('settingsFromFlags', () => {
+describe('loadSettings', () => {
   it('has the kubelet’s defaults', () => {
-    expect(settingsFromFlags({ '--node-cgroup': ['/node'] })).toEqual({
+    const percentage = (percent: bigint) => ({
+      kind: 'percentage',
+      nanoPercent: percent * NANO,
+      text: `${percent}%`,
+    });
+    const hard = (signal: string, level: object) => ({
+      signal,
+      kind: 'hard',
+      value: level,
+      gracePeriodMs: 0,
+      minimumReclaim: undefined,
+    });
+    expect(loadSettings({ '--node-cgroup': ['/node'] })).toEqual({
       settings: {
         policy: {
           thresholds: [
-            {
-              signal: 'memory.available',
-              kind: 'hard',
-              value: quantity('100Mi', 104_857_600n),
-              gracePeriodMs: 0,
-              minimumReclaim: undefined,
-            },
+            hard('memory.available', quantity('100Mi', 104_857_600n)),
+            hard('nodefs.available', percentage(10n)),
+            hard('nodefs.inodesFree', percentage(5n)),
+            hard('imagefs.available', percentage(15n)),
+            hard('imagefs.inodesFree', percentage(5n)),
           ],
           pressureTransitionPeriodMs: 300_000,
           maxPodGracePeriodSeconds: 0,
@@ -55,9 +76,15 @@ describe('settingsFromFlags', () => {
         nodeCgroup: '/node',
         podParents: [],
         compatibility: 'evictd',
+        compatibilityBecause: 'the default',
         memorySource: 'workingset',
         allowPidKill: false,
         pods: new Map(),
+        podsBy: 'path',
+        podRules: [],
+        filesystems: { nodefs: '/var/lib', imagefs: undefined, containerfs: undefined },
+        polling: POLL_PACES,
+        configFile: undefined,
         pollIntervalMs: 10_000,
         socket: { path: '/run/evictd/evictd.sock', explicit: false },
         dryRun: false,
@@ -65,17 +92,20 @@ describe('settingsFromFlags', () => {
         scheduling: 'rr',
       },
       warnings: [],
-      notes: ['allocatableMemory.available has no threshold: the pods have no parent of their own'],
+      notes: [
+        'allocatableMemory.available has no threshold: the pods have no parent of their own',
+        'imagefs.available, imagefs.inodesFree: not watched, there is no imagefs without --imagefs-path',
+      ],
     });
   });
 
   it('takes the host for the node where none is given', () => {
-    expect(settingsFromFlags({}).settings.nodeCgroup).toBeUndefined();
+    expect(loadSettings({}).settings.nodeCgroup).toBeUndefined();
   });
 
   it('passes warnings on', () => {
     const values = { '--node-cgroup': ['/node'], '--eviction-hard': [''] };
-    expect(settingsFromFlags(values).warnings).toEqual([
+    expect(loadSettings(values).warnings).toEqual([
       'no eviction threshold is left: nothing will be evicted',
     ]);
   });
@@ -162,12 +192,12 @@ describe('allocatableMemory.available', () => {
   it('says where no copy is made, and warns where its own threshold is never met', () => {
     const note =
       'allocatableMemory.available has no threshold: the pods have no parent of their own';
-    expect(settingsFromFlags({}).notes).toEqual([note]);
-    expect(settingsFromFlags(parents).notes).toEqual([]);
-    expect(settingsFromFlags({ '--eviction-hard': [''] }).notes).toEqual([]);
+    expect(notesOf({})).toEqual([note]);
+    expect(notesOf(parents)).toEqual([]);
+    expect(loadSettings({ '--eviction-hard': [''] }).notes).toEqual([]);
     const own = { '--eviction-hard': ['allocatableMemory.available<1Gi'] };
-    expect(settingsFromFlags({ ...own, ...parents }).warnings).toEqual([]);
-    expect(settingsFromFlags(own).warnings).toEqual([
+    expect(warningsOf({ ...own, ...parents })).toEqual([]);
+    expect(warningsOf(own)).toEqual([
       '--eviction-hard: allocatableMemory.available "1Gi": never met: the pods have no parent of their own',
     ]);
   });
@@ -305,7 +335,7 @@ describe('thresholds', () => {
       'EVICTD_SIGNAL',
       'bogus',
       '1Gi',
-      /^unknown signal; known signals: memory.available, allocatableMemory.available$/,
+      /^unknown signal; known signals: memory.available, allocatableMemory.available, nodefs/,
     ],
     [hard, '<1Gi', 'EVICTD_THRESHOLD', undefined, '<1Gi', /names no signal/],
     [hard, 'constructor<1Gi', 'EVICTD_SIGNAL', 'constructor', '1Gi', /unknown signal/],
@@ -349,7 +379,7 @@ describe('thresholds', () => {
     ['200Mi', '5%', false],
     ['5%', '200Mi', false],
   ])('hard at %s, soft at %s: warns %j', (hard, soft, warns) => {
-    const { warnings } = settingsFromFlags({
+    const warnings = warningsOf({
       '--eviction-hard': [`memory.available<${hard}`],
       '--eviction-soft': [`memory.available<${soft}`],
       '--eviction-soft-grace-period': ['memory.available=1m'],
@@ -370,10 +400,10 @@ describe('thresholds', () => {
     };
     const note =
       '--eviction-max-pod-grace-period is 0: victims of soft thresholds get KILL at once, no TERM';
-    expect(settingsFromFlags(soft).notes).toContain(note);
+    expect(loadSettings(soft).notes).toContain(note);
     const longer = { ...soft, '--eviction-max-pod-grace-period': ['30'] };
-    expect(settingsFromFlags(longer).notes).not.toContain(note);
-    expect(settingsFromFlags({}).notes).not.toContain(note);
+    expect(loadSettings(longer).notes).not.toContain(note);
+    expect(notesOf({})).not.toContain(note);
   });
 
   it('refuses a signal named twice in two uses of a flag', () => {
@@ -398,7 +428,7 @@ describe('warnings', () => {
   };
 
   it('gives none where everything is used', () => {
-    expect(settingsFromFlags(used).warnings).toEqual([]);
+    expect(loadSettings(used).warnings).toEqual([]);
   });
 
   it.each<[string, FlagValues, readonly string[]]>([
@@ -448,7 +478,7 @@ describe('warnings', () => {
       ['--eviction-hard: memory.available "100.0%": 100% means off, as 0% does'],
     ],
   ])('%s', (_, values, warnings) => {
-    expect(settingsFromFlags(values).warnings).toEqual(warnings);
+    expect(warningsOf(values)).toEqual(warnings);
   });
 
   it('takes a soft threshold that is off without grace period', () => {
@@ -579,7 +609,9 @@ it('throws nothing but coded errors with their flag', () => {
   fc.assert(
     fc.property(fc.dictionary(name, fc.array(text, { maxLength: 2 }), { maxKeys: 3 }), (values) => {
       try {
-        settingsFromFlags(values);
+        loadSettings(values, {
+          readConfigFile: () => 'apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n',
+        });
       } catch (error) {
         expect(error).toBeInstanceOf(EvictdError);
         expect(error).toMatchObject({ exitStatus: 2 });

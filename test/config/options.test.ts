@@ -1,19 +1,27 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { settingsFromFlags } from '../../src/config/flags.ts';
+import { KUBELET_FIELDS, USED_KUBELET_FIELDS } from '../../src/config/kubelet-fields.ts';
+import { loadSettings } from '../../src/config/load.ts';
 import {
   isCommand,
+  KEYS,
+  type Key,
   OPTION_LIST,
   type Option,
   optionsOf,
   optionTerm,
 } from '../../src/config/options.ts';
+import { configurationSchema } from '../../src/config/schema.ts';
 import { ERRORS } from '../../src/core/errors.ts';
 
-/** The rows of the tables in a page under docs/reference, without their head. */
+const readDocs = (page: string) =>
+  readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8');
+
+/** The rows of the tables in a page under docs, without their head. */
 function documentedRows(page: string): readonly string[] {
-  const text = readFileSync(new URL(`../../docs/reference/${page}`, import.meta.url), 'utf8');
-  return text.split('\n').filter((line) => line.startsWith('| `'));
+  return readDocs(page)
+    .split('\n')
+    .filter((line) => line.startsWith('| `'));
 }
 
 function optionRow(option: Option): string {
@@ -23,12 +31,13 @@ function optionRow(option: Option): string {
   const repeatable = option.repeatable ? 'yes' : 'no';
   const byDefault = option.default === undefined ? 'none' : `\`${option.default}\``;
   const commands = option.commands.join(', ');
-  return `| ${names} | ${value} | ${repeatable} | ${byDefault} | ${commands} | ${option.description} |`;
+  const key = option.key === undefined ? 'none' : `\`${option.key.name}\``;
+  return `| ${names} | ${value} | ${repeatable} | ${byDefault} | ${key} | ${commands} | ${option.description} |`;
 }
 
-describe('docs/reference', () => {
+describe('docs', () => {
   it('flags.md has the rows of the table of options, no more and no fewer', () => {
-    expect(documentedRows('flags.md')).toEqual(OPTION_LIST.map(optionRow));
+    expect(documentedRows('reference/flags.md')).toEqual(OPTION_LIST.map(optionRow));
   });
 
   it('errors.md has the rows of the table of errors, no more and no fewer', () => {
@@ -36,6 +45,18 @@ describe('docs/reference', () => {
       ([code, { exitStatus, meaning }]) => `| \`${code}\` | ${exitStatus} | ${meaning} |`,
     );
     expect(documentedRows('errors.md')).toEqual(rows);
+  });
+
+  it('the schema is the one that the table of options makes', () => {
+    expect(readDocs('schema/evictd.dev_v1alpha1.json')).toBe(
+      `${JSON.stringify(configurationSchema(), null, 2)}\n`,
+    );
+  });
+
+  it('configuration.md has every key, with its option', () => {
+    const rows = documentedRows('reference/configuration.md');
+    const keyRow = ({ name, option, type }: Key) => `| \`${name}\` | ${type} | \`${option}\` |`;
+    expect(rows.slice(0, KEYS.length)).toEqual(KEYS.map(keyRow));
   });
 });
 
@@ -49,9 +70,10 @@ describe('the table of options', () => {
     const defaults = OPTION_LIST.flatMap((option) =>
       option.default === undefined ? [] : [[option.name, [option.default]] as const],
     );
-    const { settings } = settingsFromFlags({});
-    expect(settingsFromFlags(Object.fromEntries(defaults)).settings).toEqual({
+    const { settings } = loadSettings({});
+    expect(loadSettings(Object.fromEntries(defaults)).settings).toEqual({
       ...settings,
+      compatibilityBecause: '--compatibility',
       socket: { path: '/run/evictd/evictd.sock', explicit: true },
     });
   });
@@ -61,8 +83,26 @@ describe('the table of options', () => {
     expect(switches.map((option) => option.default)).toEqual(switches.map(() => 'false'));
   });
 
-  it('gives check-config what it gives run', () => {
-    expect(optionsOf('check-config')).toEqual(optionsOf('run'));
+  it('gives check-config what it gives run, and its own', () => {
+    const names = optionsOf('check-config').map(({ name }) => name);
+    expect(names.filter((name) => name !== '--print-config')).toEqual(
+      optionsOf('run').map(({ name }) => name),
+    );
+  });
+
+  it('gives every option of run but --config a key of its own, and no other option one', () => {
+    const keyed = OPTION_LIST.filter(({ key }) => key !== undefined).map(({ name }) => name);
+    const ofRun = optionsOf('run').map(({ name }) => name);
+    expect(keyed).toEqual(ofRun.filter((name) => name !== '--config'));
+    expect(new Set(KEYS.map(({ name }) => name)).size).toBe(keyed.length);
+  });
+
+  it('calls what both kinds have by the kubelet’s names', () => {
+    const names = KEYS.map(({ name }) => name);
+    expect(USED_KUBELET_FIELDS.filter((name) => !names.includes(name))).toEqual([]);
+    expect(names.filter((name) => KUBELET_FIELDS.includes(name)).sort()).toEqual(
+      [...USED_KUBELET_FIELDS].sort(),
+    );
   });
 
   it('gives the clients their own', () => {

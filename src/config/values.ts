@@ -1,0 +1,80 @@
+/** Parsers of single values, the same for flags and files. */
+import { EvictdError } from '../core/errors.ts';
+import { relativePathFault } from './cgroup-path.ts';
+import { parseChoice } from './choice.ts';
+
+/** What `sun_path` holds, less its ending NUL. Source: unix(7). */
+const MAX_SOCKET_PATH_BYTES = 107;
+
+/** Linux' limit for a path, in bytes, less its ending NUL. */
+const MAX_PATH_BYTES = 4095;
+
+/** The value of `--socket` that asks for none. */
+export const NO_SOCKET = 'none';
+
+/** @throws EvictdError EVICTD_CHOICE for what is neither `true` nor `false` */
+export function parseSwitch(text: string): boolean {
+  return parseChoice(text, ['true', 'false']) === 'true';
+}
+
+/** @throws EvictdError EVICTD_NODE_CGROUP for an empty path or one with NUL */
+export function parseNodeCgroup(text: string): string {
+  const fault = pathFault(text);
+  if (fault === undefined) return text;
+  throw new EvictdError('EVICTD_NODE_CGROUP', fault, { value: text });
+}
+
+/**
+ * `.` is the node's own cgroup.
+ *
+ * @throws EvictdError EVICTD_POD_PARENT
+ */
+export function parsePodParent(text: string): string {
+  const path = text.length > 1 && text.endsWith('/') ? text.slice(0, -1) : text;
+  const fault = path === '.' ? undefined : relativePathFault(path);
+  if (fault === undefined) return path;
+  throw new EvictdError('EVICTD_POD_PARENT', fault, { value: text });
+}
+
+/** @throws EvictdError EVICTD_SOCKET_PATH for what is neither `none` nor where a socket can be */
+export function parseSocketPath(text: string): string {
+  const fault = text === NO_SOCKET ? undefined : (pathFault(text) ?? socketPathFault(text));
+  if (fault === undefined) return text;
+  throw new EvictdError('EVICTD_SOCKET_PATH', fault, { value: text });
+}
+
+/** @throws EvictdError EVICTD_PATH for what is no absolute path */
+export function parseFilesystemPath(text: string): string {
+  const fault = pathFault(text) ?? (text.startsWith('/') ? undefined : 'no absolute path');
+  if (fault === undefined) return text;
+  throw new EvictdError('EVICTD_PATH', fault, { value: text });
+}
+
+/** What a kubelet may be told to enforce. Source: kubelet `kubelet/types/constants.go`. */
+export const ENFORCEMENTS = [
+  'none',
+  'pods',
+  'system-reserved',
+  'system-reserved-compressible',
+  'kube-reserved',
+  'kube-reserved-compressible',
+] as const;
+export type Enforcement = (typeof ENFORCEMENTS)[number];
+
+/** @throws EvictdError EVICTD_CHOICE */
+export function parseEnforcement(text: string): Enforcement {
+  return parseChoice(text, ENFORCEMENTS);
+}
+
+function pathFault(path: string): string | undefined {
+  if (path === '') return 'an empty path';
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `a path has at most ${MAX_PATH_BYTES} bytes`;
+  return path.includes('\0') ? 'a path has no NUL' : undefined;
+}
+
+function socketPathFault(path: string): string | undefined {
+  if (!path.startsWith('/')) return `neither an absolute path nor ${NO_SOCKET}`;
+  if (path.endsWith('/')) return 'a directory, not a socket';
+  const tooLong = Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES;
+  return tooLong ? `longer than the ${MAX_SOCKET_PATH_BYTES} bytes of a unix socket` : undefined;
+}
