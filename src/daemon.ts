@@ -3,6 +3,7 @@
  * subscribes once, and owns the only Subjects.
  */
 import {
+  BehaviorSubject,
   concat,
   connectable,
   defer,
@@ -28,34 +29,41 @@ import {
   switchMap,
   take,
   takeWhile,
+  tap,
   withLatestFrom,
 } from 'rxjs';
+import type { EvictDecision } from './actions/evict.ts';
 import { execute } from './actions/executor.ts';
-import type { Settings } from './config/settings.ts';
+import { compilePodRules, holdsHost, podPlacesOf } from './config/pod-globs.ts';
+import { type Settings, sharedParent } from './config/settings.ts';
 import type { EvictionOutcome } from './core/decision.ts';
 import { closePollMs } from './core/following.ts';
-import { earliest } from './core/grace.ts';
-import type { SignalObservation } from './core/observation.ts';
 import { decisionsOf, evictionPipeline, type Turn } from './core/pipeline.ts';
 import type { Policy } from './core/policy.ts';
 import { nextPollMs } from './core/polling.ts';
-import type { Signal } from './core/signal.ts';
+import { SIGNALS, type Signal } from './core/signal.ts';
 import type { Sample } from './core/step.ts';
-import { type Threshold, thresholdLevel } from './core/threshold.ts';
+import { type Threshold, thresholdId, thresholdLevel } from './core/threshold.ts';
 import { descendants } from './kernel/ancestry.ts';
-import type { NodeCgroup } from './kernel/node-cgroup.ts';
+import { findHierarchy, sameGroupIn } from './kernel/hierarchy.ts';
+import { type NodeCgroup, podParentDirectory } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
+import type { FilesystemNotice, FilesystemState } from './ports/filesystem.ts';
 import type { NotificationPath } from './ports/notification.ts';
 import type { OomNotice } from './ports/oom-kills.ts';
-import type { MemoryReading, ReadingFailure } from './ports/readings.ts';
+import type { MemoryReading } from './ports/readings.ts';
 import type { EvictProgress, Killing, Runtime } from './ports/runtime.ts';
-import { cgroupRuntime } from './runtimes/cgroup/runtime.ts';
+import { type CgroupRuntime, cgroupRuntime, type PodSelection } from './runtimes/cgroup/runtime.ts';
+import { diskPollMs } from './sources/disk.ts';
+import { FILESYSTEM_DEADLINE_MS, filesystems } from './sources/filesystem.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
-import { isFailure, type MemoryReader, memoryAvailable, memoryReader } from './sources/memory.ts';
+import { type NodeView, nodeView } from './sources/node.ts';
 import { oomKills, oomWakeups } from './sources/oom-kills.ts';
 import type { Logger } from './surfaces/log.ts';
 import {
+  filesystemKey,
   limitedLogger,
+  reportLayout,
   reportOomKill,
   reportOutcome,
   reportPath,
@@ -72,8 +80,6 @@ import {
 export interface DaemonInputs {
   readonly settings: Settings;
   readonly node: NodeCgroup;
-  /** The directory of the cgroup that holds all pods, where there is one that is not the node's. */
-  readonly podsParent: string | undefined;
   /** Undefined where the addon is missing: polling then, and killing as far as that goes without it. */
   readonly native: NativeAddon | undefined;
   readonly scheduler: SchedulerLike;
@@ -92,6 +98,15 @@ export interface Daemon {
   rehearse(): void;
   /** Says that a part does not work as it should, and why. */
   degrade(part: string, reason: string): void;
+  /** What it runs by now. */
+  settings(): Settings;
+  /**
+   * Runs by other settings from here on; what was observed, and an eviction that runs, go on. What
+   * only a start can change stays as it was.
+   *
+   * @throws EvictdError where this host has no place for them; nothing is changed then
+   */
+  reload(settings: Settings): void;
   /** Starts watching and evicting; both end with the subscription, and all descriptors are closed. */
   start(): Subscription;
 }
@@ -99,37 +114,74 @@ export interface Daemon {
 /** How many parts may say that they are degraded before the daemon starts. */
 const REMEMBERED_DEGRADATIONS = 100;
 
+/** What may change while the daemon runs. */
+interface Current {
+  readonly settings: Settings;
+  readonly view: NodeView;
+}
+
+/** What the parts are joined by. */
+interface Wiring extends Omit<DaemonInputs, 'settings'> {
+  readonly runtime: CgroupRuntime;
+  readonly current: () => Current;
+  /** Now, and each time that the settings have changed. */
+  readonly settled$: Observable<unknown>;
+}
+
 /** Joins the parts. Nothing is armed or signalled before `start`. */
 export function createDaemon(inputs: DaemonInputs): Daemon {
-  const { settings, scheduler, logger } = inputs;
-  const view = nodeView(inputs);
+  const { scheduler, logger } = inputs;
+  let current: Current = currentOf(inputs, inputs.settings, []);
   const runtime = runtimeOf(inputs);
-  const rehearsal = new Rehearsal(inputs, view, runtime);
+  const settled$ = new BehaviorSubject<void>(undefined);
+  // After all that depends on the settings has been made anew: then the node is read.
+  const reloads$ = new Subject<void>();
+  const wiring: Wiring = { ...inputs, runtime, current: () => current, settled$ };
+  const rehearsal = new Rehearsal(wiring);
   const outcomes$ = new Subject<EvictionOutcome>();
   // What is degraded at the start is said before anybody listens.
   const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
 
   const notices$: Observable<MemcgNotice> = defer(() =>
-    kernelNotices(inputs, view.readers, turns$.pipe(mergeMap(() => view.readings()))),
+    kernelNotices(wiring, turns$.pipe(mergeMap(() => current.view.readings()))),
   ).pipe(share());
+  const measured$ = filesystemNotices(wiring).pipe(
+    tap((notice) => current.view.note(notice)),
+    share(),
+  );
   const turns$ = connectable(
     evictionPipeline(
       {
-        wakeups$: merge(of('start'), notices$.pipe(filter(({ kind }) => kind !== 'path'))),
+        wakeups$: merge(
+          of('start'),
+          reloads$,
+          notices$.pipe(filter(({ kind }) => kind !== 'path')),
+          measured$,
+        ),
         outcomes$,
-        read: view.read,
-        readPods: () => runtime.observePods(),
-        pollAfterMs: (before, now) => pollAfterMs(inputs, before, now, view),
-        podsIntervalMs: settings.pollIntervalMs,
+        read: () => current.view.read(),
+        readPods: (signal) => runtime.observePods({ pids: countsPids(wiring, signal) }),
+        pollAfterMs: (before, now) => pollAfterMs(wiring, before, now),
+        get podsIntervalMs() {
+          return current.settings.pollIntervalMs;
+        },
       },
-      settings.policy,
+      () => current.settings.policy,
       scheduler,
     ),
   );
-  const oomNotices$ = connectable(oomNoticesOf(inputs, turns$, view, runtime));
+  const oomNotices$ = connectable(oomNoticesOf(wiring, turns$));
   const paths$ = notices$.pipe(mergeMap((notice) => (notice.kind === 'path' ? [notice.path] : [])));
   const events$ = merge(
-    turns$.pipe(mergeMap((turn) => turnEvents(turn, view, runtime))),
+    settled$.pipe(
+      map(
+        (): ModelEvent => ({
+          kind: 'reloaded',
+          thresholds: current.settings.policy.thresholds.map(thresholdId),
+        }),
+      ),
+    ),
+    turns$.pipe(mergeMap((turn) => turnEvents(turn, wiring))),
     notices$.pipe(
       map(
         (notice): ModelEvent =>
@@ -147,16 +199,27 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
 
   return {
     model$,
-    ready$: readyOf(inputs, turns$, paths$),
+    ready$: readyOf(wiring, turns$, paths$),
     killing: runtime.capabilities.killing,
     rehearse: () => rehearsal.run(REHEARSALS),
     degrade: (part, reason) => {
       logger.warn({ part, reason }, 'degraded');
       degraded$.next({ kind: 'degraded', part, reason });
     },
+    settings: () => current.settings,
+    reload: (settings) => {
+      const { view } = current;
+      const merged = { ...settings, ...onlyAtStart(current.settings) };
+      const next = currentOf(inputs, merged, view.filesystems());
+      view.close();
+      current = next;
+      runtime.select(selectionOf(next.settings));
+      settled$.next();
+      reloads$.next();
+    },
     start: () => {
       const running = new Subscription(() => {
-        view.close();
+        current.view.close();
         runtime.close();
       });
       const wavering = limitedLogger(logger, () => scheduler.now());
@@ -165,20 +228,33 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         execute(decisionsOf(turns$), {
           runtime,
           scheduler,
-          dryRun: settings.dryRun,
-          readAvailable: view.readAvailable,
+          get dryRun() {
+            return current.settings.dryRun;
+          },
+          // Of what no threshold is about any more nothing is short.
+          readAvailable: (signal) =>
+            thresholdsOf(wiring, signal).length === 0
+              ? Number.MAX_SAFE_INTEGER
+              : current.view.readAvailable(signal),
+          // What was decided under other settings may be forbidden by now.
+          askAgain: (decision) => {
+            const asked = current.settings;
+            return () => (current.settings === asked ? undefined : forbidden(wiring, decision));
+          },
         }).subscribe((outcome) => outcomes$.next(outcome)),
       );
       running.add(model$.subscribe());
       running.add(
         turns$.pipe(startWith(undefined), pairwise()).subscribe(([before, turn]) => {
           if (turn === undefined) return;
+          const { dryRun } = current.settings;
           if (turn.sample.outcome !== undefined) reportOutcome(logger, turn.sample.outcome);
-          reportTurn(logger, before, turn, { dryRun: settings.dryRun, wavering });
+          reportTurn(logger, before, turn, { dryRun, wavering });
         }),
       );
       running.add(reportPaths(logger, paths$));
-      running.add(reportReadings(logger, turns$, view));
+      running.add(reportReadings(wiring, turns$));
+      running.add(reportFilesystems(wiring, measured$));
       running.add(reportPods(logger, turns$, runtime));
       running.add(oomNotices$.subscribe((notice) => reportOomKill(logger, notice)));
       running.add(oomNotices$.connect());
@@ -190,77 +266,89 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   };
 }
 
-/** The memory counters that are watched and the last reading of each. */
-interface NodeView {
-  readonly readers: readonly MemoryReader[];
-  read(): readonly SignalObservation[];
-  /** What is available of one signal, read afresh; that leaves the last readings as they are. */
-  readAvailable(signal: Signal): number | undefined;
-  /** The last readings, without those that failed. */
-  readings(): readonly MemoryReading[];
-  reading(signal: Signal): MemoryReading | undefined;
-  /** Why a signal was not read as it should be; undefined when it was. */
-  trouble(signal: Signal): string | undefined;
-  close(): void;
+/** The settings as they stand, and what is read by them. */
+function currentOf(
+  { node, scheduler }: DaemonInputs,
+  settings: Settings,
+  before: readonly FilesystemState[],
+): Current {
+  return { settings, view: nodeViewOf(settings, node, scheduler, before) };
 }
 
-function nodeView({ settings, node, podsParent, scheduler }: DaemonInputs): NodeView {
-  const { compatibility, memorySource } = settings;
-  const common = { compatibility, memorySource, nowMs: () => scheduler.now() };
-  const { directory, isRoot } = node;
-  const readers = [
-    memoryReader({ ...common, signal: 'memory.available', directory, isRoot }),
-    ...(podsParent === undefined
-      ? []
-      : [
-          memoryReader({
-            ...common,
-            signal: 'allocatableMemory.available',
-            directory: podsParent,
-            isRoot: false,
-          }),
-        ]),
-  ];
-  let last: ReadonlyMap<Signal, MemoryReading | ReadingFailure> = new Map();
-  const readings = (): readonly MemoryReading[] =>
-    [...last.values()].flatMap((one) => (isFailure(one) ? [] : [one]));
-  return {
-    readers,
-    read: () => {
-      last = new Map(readers.map((reader) => [reader.signal, reader.read()]));
-      return readings().map((reading) => memoryAvailable(reading, memorySource));
-    },
-    readAvailable: (signal) => {
-      const reading = readers.find((reader) => reader.signal === signal)?.read();
-      return reading === undefined || isFailure(reading)
+/**
+ * What is read of a node by the settings; nothing is opened yet.
+ *
+ * @throws EvictdError EVICTD_POD_PARENT for what is no place of pods on this host
+ */
+export function nodeViewOf(
+  settings: Settings,
+  node: NodeCgroup,
+  scheduler: SchedulerLike,
+  before: readonly FilesystemState[] = [],
+): NodeView {
+  const { compatibility, memorySource, policy, podParents } = settings;
+  const parents = podParents.map((parent) => podParentDirectory(node, parent));
+  const pids = findHierarchy('pids');
+  const inputs = {
+    directory: node.directory,
+    isRoot: node.isRoot,
+    podsParent: sharedParent(podParents) === undefined ? undefined : parents[0],
+    compatibility,
+    memorySource,
+    pidsDirectory:
+      pids === undefined || node.isRoot
         ? undefined
-        : memoryAvailable(reading, memorySource).available;
-    },
-    readings,
-    reading: (signal) => readings().find((reading) => reading.signal === signal),
-    trouble: (signal) => troubleOf(last.get(signal)),
-    close: () => {
-      for (const reader of readers) reader.close();
-    },
+        : sameGroupIn(pids, node.hierarchy, node.directory),
+    pidsMountPoint: pids?.mountPoint,
+    readsPids: policy.thresholds.some(({ signal }) => signal === 'pid.available'),
+    filesystems: settings.filesystems,
+    before,
+  };
+  return nodeView(inputs, () => scheduler.now());
+}
+
+/** What a reload leaves as it is: all that was opened or raised once. */
+function onlyAtStart(settings: Settings): Pick<Settings, (typeof ONLY_AT_START)[number]> {
+  const { nodeCgroup, socket, scheduling, allowPidKill } = settings;
+  return { nodeCgroup, socket, scheduling, allowPidKill };
+}
+
+export const ONLY_AT_START = [
+  'nodeCgroup',
+  'socket',
+  'scheduling',
+  'allowPidKill',
+] as const satisfies readonly (keyof Settings)[];
+
+function selectionOf({
+  podParents,
+  podsBy,
+  pods,
+  podRules,
+  compatibility,
+}: Settings): PodSelection {
+  return {
+    parents: podParents,
+    fields: pods,
+    countProcesses: compatibility === 'kubelet',
+    ...(podsBy === 'path'
+      ? {}
+      : {
+          rules: {
+            ...podPlacesOf(podRules),
+            match: compilePodRules(podRules),
+            holdsHost,
+          },
+        }),
   };
 }
 
-function troubleOf(last: MemoryReading | ReadingFailure | undefined): string | undefined {
-  if (last === undefined) return undefined;
-  if (isFailure(last)) return last.error;
-  return last.refused === undefined
-    ? undefined
-    : `${last.refused}, which cannot be; ${last.figures} takes its place`;
-}
-
-function runtimeOf(inputs: DaemonInputs): Runtime {
-  const { settings, node, native, scheduler } = inputs;
+function runtimeOf({ settings, node, native, scheduler }: DaemonInputs): CgroupRuntime {
   return cgroupRuntime({
     directory: node.directory,
     isRoot: node.isRoot,
-    parents: settings.podParents,
     hierarchy: node.hierarchy,
-    fields: settings.pods,
+    ...selectionOf(settings),
     native,
     allowPidKill: settings.allowPidKill,
     scheduler,
@@ -269,103 +357,175 @@ function runtimeOf(inputs: DaemonInputs): Runtime {
   });
 }
 
-/** What hears of the kernel's events, where that was asked for and can be had. */
-function notifier({ settings, native }: DaemonInputs): NativeAddon | undefined {
-  return settings.kernelMemcgNotification ? native : undefined;
+/** Tasks are counted where they decide, and for the status where a threshold is about them. */
+function countsPids({ current }: Wiring, signal: Signal | undefined): boolean {
+  if (signal !== undefined) return signal === 'pid.available';
+  return current().settings.policy.thresholds.some((one) => one.signal === 'pid.available');
 }
 
-function thresholdsOf({ settings }: DaemonInputs, signal: Signal): readonly Threshold[] {
-  return settings.policy.thresholds.filter((threshold) => threshold.signal === signal);
+/** What hears of the kernel's events, where that was asked for and can be had. */
+function notifier({ current, native }: Wiring): NativeAddon | undefined {
+  return current().settings.kernelMemcgNotification ? native : undefined;
+}
+
+function thresholdsOf({ current }: Wiring, signal: Signal): readonly Threshold[] {
+  return current().settings.policy.thresholds.filter((threshold) => threshold.signal === signal);
 }
 
 /** Every kernel path there is, where it was asked for and can be had. */
 function kernelNotices(
-  inputs: DaemonInputs,
-  readers: readonly MemoryReader[],
+  wiring: Wiring,
   readings$: Observable<MemoryReading>,
 ): Observable<MemcgNotice> {
-  const native = notifier(inputs);
-  if (native === undefined) return EMPTY;
-  return merge(
-    ...readers.map(({ signal, directory }) =>
-      memcgThresholds({
-        native,
-        directory,
-        thresholds: thresholdsOf(inputs, signal),
-        readings$: readings$.pipe(filter((reading) => reading.signal === signal)),
-      }),
-    ),
+  return wiring.settled$.pipe(
+    map(() => notificationKey(wiring)),
+    // What is armed stays so where a reload changes nothing about it.
+    distinctUntilChanged(),
+    switchMap(() => {
+      const native = notifier(wiring);
+      if (native === undefined) return EMPTY;
+      return merge(
+        ...wiring.current().view.memory.map(({ signal, directory }) =>
+          memcgThresholds({
+            native,
+            directory,
+            thresholds: thresholdsOf(wiring, signal),
+            readings$: readings$.pipe(filter((reading) => reading.signal === signal)),
+          }),
+        ),
+      );
+    }),
   );
 }
 
+/** By what it is told whether the kernel is to be asked for something else. */
+function notificationKey(wiring: Wiring): string {
+  const { settings, view } = wiring.current();
+  return JSON.stringify([
+    notifier(wiring) !== undefined,
+    settings.compatibility,
+    settings.memorySource,
+    view.memory.map(({ signal, directory }) => [signal, directory]),
+    settings.policy.thresholds.map(({ signal, kind, value, gracePeriodMs }) => [
+      signal,
+      kind,
+      value.text,
+      gracePeriodMs,
+    ]),
+  ]);
+}
+
+/** What is measured of the filesystems that a threshold is about. */
+function filesystemNotices({ current, settled$, scheduler }: Wiring): Observable<FilesystemNotice> {
+  return filesystems({
+    paths: settled$.pipe(map(() => watchedPaths(current().settings))),
+    scheduler,
+    deadlineMs: FILESYSTEM_DEADLINE_MS,
+    pollAfterMs: (path, before, now) => {
+      const { filesystems: all, policy, polling, pollIntervalMs } = current().settings;
+      const { thresholds } = policy;
+      return diskPollMs({ paths: all, thresholds, polling, pollIntervalMs }, path, before, now);
+    },
+  });
+}
+
+/** The paths of the filesystems that a threshold is about, each once. */
+export function watchedPaths({ filesystems: paths, policy }: Settings): readonly string[] {
+  const named = policy.thresholds.flatMap(({ signal }) => {
+    const { filesystem } = SIGNALS[signal];
+    return filesystem === undefined ? [] : (paths[filesystem] ?? []);
+  });
+  return [...new Set(named)];
+}
+
 /** The soonest of the adaptive polls and those that following a working set needs. */
-function pollAfterMs(
-  inputs: DaemonInputs,
-  before: Sample | undefined,
-  now: Sample,
-  view: NodeView,
-): number {
-  const { pollIntervalMs } = inputs.settings;
-  const isNotified = notifier(inputs) !== undefined;
+function pollAfterMs(wiring: Wiring, before: Sample | undefined, now: Sample): number {
+  const { settings, view } = wiring.current();
+  const { pollIntervalMs, polling } = settings;
+  const isNotified = notifier(wiring) !== undefined;
+  const of = (sample: Sample | undefined, signal: Signal) =>
+    sample?.observations.find((observation) => observation.signal === signal);
+  const adaptive = (signal: Signal): number =>
+    nextPollMs(
+      thresholdsOf(wiring, signal),
+      of(before, signal),
+      of(now, signal),
+      pollIntervalMs,
+      polling[SIGNALS[signal].poll],
+    );
+  const close = isNotified
+    ? view
+        .readings()
+        .flatMap(({ signal, capacityBytes, deductedBytes, usageBytes }) =>
+          thresholdsOf(wiring, signal).map((threshold) =>
+            closePollMs(
+              capacityBytes,
+              thresholdLevel(threshold, capacityBytes, false),
+              deductedBytes,
+              usageBytes,
+            ),
+          ),
+        )
+    : [];
   return Math.min(
-    ...view.readers.map(({ signal }) => {
-      const thresholds = thresholdsOf(inputs, signal);
-      const of = (sample: Sample | undefined) =>
-        sample?.observations.find((observation) => observation.signal === signal);
-      const adaptive = nextPollMs(thresholds, of(before), of(now), pollIntervalMs);
-      const reading = view.reading(signal);
-      if (!isNotified || reading === undefined) return adaptive;
-      const { capacityBytes, deductedBytes, usageBytes } = reading;
-      const close = thresholds.map((threshold) =>
-        closePollMs(
-          capacityBytes,
-          thresholdLevel(threshold, capacityBytes, false),
-          deductedBytes,
-          usageBytes,
-        ),
-      );
-      return earliest([adaptive, ...close.filter((ms) => ms !== undefined)]) ?? adaptive;
-    }),
+    adaptive('pid.available'),
+    ...view.memory.map(({ signal }) => adaptive(signal)),
+    ...close.filter((ms) => ms !== undefined),
   );
+}
+
+/** Why a pod that has had TERM gets no KILL by the settings as they are now; undefined when it does. */
+function forbidden(
+  { current, runtime }: Wiring,
+  { pod, cause }: EvictDecision,
+): string | undefined {
+  const { settings } = current();
+  if (settings.dryRun) return 'dry run';
+  const id = thresholdId(cause.threshold);
+  if (!settings.policy.thresholds.some((one) => thresholdId(one) === id)) {
+    return 'its threshold is gone';
+  }
+  const now = runtime.observePods().find((one) => one.id === pod.id);
+  return now === undefined ? 'nothing makes it a pod any more' : now.protectedBecause;
 }
 
 /** What is degraded where pods are missing from the listing. */
 const PODS = 'pods';
 
-function turnEvents(turn: Turn, view: NodeView, runtime: Runtime): readonly ModelEvent[] {
-  const seen: ModelEvent = { kind: 'turn', turn, readings: view.readings() };
+function turnEvents(turn: Turn, { current, runtime }: Wiring): readonly ModelEvent[] {
+  const { view } = current();
+  const readings = view.readings();
+  const seen: ModelEvent = { kind: 'turn', turn, readings, filesystems: view.filesystems() };
   const { outcome } = turn.sample;
   return [
     // From the turn that takes it in: one that comes at once is older than its own decision's turn.
     ...(outcome === undefined ? [] : [{ kind: 'outcome', outcome } as const]),
     seen,
-    ...view.readers.map(
-      ({ signal }): ModelEvent => ({
-        kind: 'degraded',
-        part: signal,
-        reason: view.trouble(signal),
-      }),
+    ...[...view.troubles()].map(
+      ([part, reason]): ModelEvent => ({ kind: 'degraded', part, reason }),
     ),
     { kind: 'degraded', part: PODS, reason: runtime.podsTrouble() },
   ];
 }
 
 /** What the kernel's OOM killer does: looked for at each turn, and when the node runs out of memory. */
-function oomNoticesOf(
-  inputs: DaemonInputs,
-  turns$: Observable<Turn>,
-  view: NodeView,
-  runtime: Runtime,
-): Observable<OomNotice> {
-  const { node, scheduler } = inputs;
-  const native = notifier(inputs);
+function oomNoticesOf(wiring: Wiring, turns$: Observable<Turn>): Observable<OomNotice> {
+  const { node, scheduler, runtime, current, settled$ } = wiring;
   const cgroupId$ = turns$.pipe(
-    map(() => view.reading('memory.available')?.cgroupId),
+    map(() => current().view.reading('memory.available')?.cgroupId),
     filter((cgroupId) => cgroupId !== undefined),
+  );
+  const native$ = settled$.pipe(
+    map(() => notifier(wiring)),
+    distinctUntilChanged(),
   );
   return oomKills({
     checks$: turns$,
-    wakeups$: native === undefined ? EMPTY : oomWakeups(native, node.directory, cgroupId$),
+    wakeups$: native$.pipe(
+      switchMap((native) =>
+        native === undefined ? EMPTY : oomWakeups(native, node.directory, cgroupId$),
+      ),
+    ),
     counts: () => runtime.oomKills(),
     scheduler,
   });
@@ -383,12 +543,13 @@ function oomEvents(notice: OomNotice): readonly ModelEvent[] {
 }
 
 function readyOf(
-  inputs: DaemonInputs,
+  wiring: Wiring,
   turns$: Observable<Turn>,
   paths$: Observable<NotificationPath>,
 ): Observable<Turn> {
-  const count = inputs.settings.policy.thresholds.length;
-  if (notifier(inputs) === undefined || count === 0) return turns$.pipe(take(1));
+  const { view } = wiring.current();
+  const count = view.memory.flatMap(({ signal }) => thresholdsOf(wiring, signal)).length;
+  if (notifier(wiring) === undefined || count === 0) return turns$.pipe(take(1));
   return paths$.pipe(
     scan((armed, path) => armed.add(path.threshold), new Set<string>()),
     filter((armed) => armed.size === count),
@@ -397,32 +558,45 @@ function readyOf(
   );
 }
 
-/** Says when a signal cannot be read as it should be, when it can again, and when it is of another cgroup. */
-function reportReadings(logger: Logger, turns$: Observable<Turn>, view: NodeView): Subscription {
-  const reports = view.readers.map(({ signal }) =>
-    turns$
-      .pipe(
-        map(() => ({
-          trouble: view.trouble(signal),
-          cgroupId: view.reading(signal)?.cgroupId,
-        })),
-        distinctUntilChanged(
-          // What is said of figures that cannot be true holds numbers, which change.
-          (before, now) =>
-            (before.trouble === undefined) === (now.trouble === undefined) &&
-            before.cgroupId === now.cgroupId,
-        ),
-        // The first reading is no change, unless it fails.
-        map((change, index) => ({ ...change, isFirst: index === 0 })),
-      )
-      .subscribe(({ trouble, isFirst }) => {
-        if (trouble !== undefined) logger.warn({ part: signal, reason: trouble }, 'degraded');
-        else if (!isFirst) logger.warn({ part: signal }, 'read again as it should be');
+/** Says when a part cannot be read as it should be, when it can again, and when it is of another cgroup. */
+function reportReadings({ logger, current }: Wiring, turns$: Observable<Turn>): Subscription {
+  return turns$
+    .pipe(
+      map(() => {
+        const { view } = current();
+        const ids = view.readings().map(({ signal, cgroupId }) => [signal, cgroupId] as const);
+        return { troubles: view.troubles(), cgroupIds: new Map<string, string>(ids) };
       }),
-  );
-  return new Subscription(() => {
-    for (const report of reports) report.unsubscribe();
-  });
+      startWith(undefined),
+      pairwise(),
+    )
+    .subscribe(([before, now]) => {
+      for (const [part, trouble] of now?.troubles ?? []) {
+        const was = before?.troubles.get(part);
+        const [wasId, isId] = [before?.cgroupIds.get(part), now?.cgroupIds.get(part)];
+        const isNewGroup = wasId !== undefined && isId !== undefined && wasId !== isId;
+        // What is said of figures that cannot be true holds numbers, which change.
+        if (trouble !== undefined && was === undefined) {
+          logger.warn({ part, reason: trouble }, 'degraded');
+        } else if (trouble === undefined && (was !== undefined || isNewGroup)) {
+          logger.warn({ part }, 'read again as it should be');
+        }
+      }
+    });
+}
+
+/** Says which filesystem is which, at first and when that changes, and which has no inode signal. */
+function reportFilesystems(
+  { logger, current }: Wiring,
+  measured$: Observable<FilesystemNotice>,
+): Subscription {
+  return measured$
+    .pipe(
+      map(() => current().view.filesystems()),
+      distinctUntilChanged((before, now) => filesystemKey(before) === filesystemKey(now)),
+      filter((states) => states.some(({ reading }) => reading !== undefined)),
+    )
+    .subscribe((states) => reportLayout(logger, states));
 }
 
 /** Says when pods are missing from the listing, and when none is any more. */
@@ -485,22 +659,20 @@ const REHEARSED_LISTING_MS = 5;
  * kill is no time to pay for either.
  */
 class Rehearsal {
-  readonly #inputs: DaemonInputs;
-  readonly #view: NodeView;
+  readonly #wiring: Wiring;
   readonly #runtime: Runtime;
 
   /** When the next one at an approach may be, monotonic ms. */
   #coldAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(inputs: DaemonInputs, view: NodeView, runtime: Runtime) {
-    this.#inputs = inputs;
-    this.#view = view;
-    this.#runtime = untilKilled(runtime);
+  constructor(wiring: Wiring) {
+    this.#wiring = wiring;
+    this.#runtime = untilKilled(wiring.runtime);
   }
 
   /** Once, unless one was held lately; the longer it took, the longer ago that must be. */
   runIfCold(): void {
-    const { scheduler } = this.#inputs;
+    const { scheduler } = this.#wiring;
     const startMs = scheduler.now();
     if (startMs < this.#coldAtMs) return;
     this.run(1);
@@ -510,8 +682,8 @@ class Rehearsal {
 
   /** Returns when done, after `times` or {@link REHEARSAL_LIMIT_MS}. */
   run(times: number): void {
-    const { scheduler } = this.#inputs;
-    const view = this.#view;
+    const { scheduler, current } = this.#wiring;
+    const { view } = current();
     const runtime = this.#runtime;
     const outcomes$ = new Subject<EvictionOutcome>();
     const endMs = scheduler.now() + REHEARSAL_LIMIT_MS;
@@ -520,12 +692,13 @@ class Rehearsal {
         {
           wakeups$: of('start'),
           outcomes$,
-          read: view.read,
+          // What was measured of filesystems is left for the turn that it was measured for.
+          read: view.readCounters,
           readPods: () => runtime.observePods(),
-          pollAfterMs: (before, now) => pollAfterMs(this.#inputs, before, now, view),
+          pollAfterMs: (before, now) => pollAfterMs(this.#wiring, before, now),
           podsIntervalMs: Number.MAX_SAFE_INTEGER,
         },
-        REHEARSAL_POLICY,
+        () => REHEARSAL_POLICY,
         scheduler,
       ),
     );
@@ -534,6 +707,7 @@ class Rehearsal {
       scheduler,
       dryRun: false,
       readAvailable: view.readAvailable,
+      askAgain: () => () => undefined,
     })
       .pipe(
         take(times),

@@ -15,7 +15,7 @@ import {
   take,
 } from 'rxjs';
 import type { Decision, EvictionOutcome, EvictionTiming } from '../core/decision.ts';
-import type { Signal } from '../core/signal.ts';
+import { SIGNALS, type Signal, type SignalUnit } from '../core/signal.ts';
 import { thresholdLevel } from '../core/threshold.ts';
 import type { EvictProgress, Runtime } from '../ports/runtime.ts';
 
@@ -25,13 +25,21 @@ export const EFFECT_READING_MS = 20;
 export const HARD_DEADLINE_MS = 5000;
 /** The same for a soft one. */
 export const SOFT_DEADLINE_MS = 30_000;
-/**
- * A fall of usage below this is none: the kernel charges a cgroup in batches of 64 pages for each
- * CPU, so that a reading wavers by about as much.
- */
-const SETTLED_BYTES = 256 * 1024;
-/** Another pod took at least this much while the victim was dying: it does not wait. */
-const STILL_DYING_FLOOR_BYTES = 4 * 2 ** 20;
+
+/** What changes of a resource are none, and which are much, in the signal's unit. */
+interface Grain {
+  /** A fall of usage below this is none. */
+  readonly settled: number;
+  /** Another pod took at least this much while the victim was dying: it does not wait. */
+  readonly stillDying: number;
+}
+
+const GRAINS: Readonly<Record<SignalUnit, Grain>> = {
+  // The kernel charges a cgroup in batches of 64 pages for each CPU: a reading wavers by as much.
+  bytes: { settled: 256 * 1024, stillDying: 4 * 2 ** 20 },
+  inodes: { settled: 64, stillDying: 1000 },
+  tasks: { settled: 1, stillDying: 16 },
+};
 
 export type EvictDecision = Extract<Decision, { kind: 'evict' }>;
 
@@ -43,6 +51,11 @@ export interface EvictDependencies {
   readonly escalations$: Observable<number>;
   /** What is available of the decision's signal now, in its unit; undefined when it cannot be read. */
   readonly readAvailable: (signal: Signal) => number | undefined;
+  /**
+   * Called at the decision; what it returns is asked before a KILL that follows a grace: why the pod is
+   * left alone after all, undefined when it is not.
+   */
+  readonly askAgain: (decision: EvictDecision) => () => string | undefined;
 }
 
 type Event = { readonly kind: 'reading' | 'escalated' | 'ended' } | EvictProgress;
@@ -81,6 +94,7 @@ function carryOut(start: Eviction, dependencies: EvictDependencies): Observable<
     podId: decision.pod.id,
     podName: decision.pod.name,
     gracePeriodMs: decision.gracePeriodMs,
+    forbidden: dependencies.askAgain(decision),
     escalations$,
   });
   return progress$.pipe(
@@ -118,7 +132,7 @@ function readingsOf(
   );
 }
 
-/** An eviction in progress, as far as its events tell. Times are monotonic ms, sizes bytes. */
+/** An eviction in progress, as far as its events tell. Times are monotonic ms; see {@link Grain}. */
 interface Eviction {
   readonly decision: EvictDecision;
   readonly hard: boolean;
@@ -229,7 +243,7 @@ function settle(eviction: Eviction, nowMs: number, available: number | undefined
   if (isOver) return { ...eviction, outcome: timedOut(eviction, nowMs, 'deadline') };
   if (!eviction.hard || available === undefined || sinceMs < EFFECT_READING_MS) return eviction;
   if (eviction.baseline === undefined) return { ...eviction, baseline: available };
-  return eviction.baseline - available >= stillDyingBytes(eviction.decision)
+  return eviction.baseline - available >= stillDying(eviction.decision)
     ? { ...eviction, outcome: timedOut(eviction, nowMs, 'stillDying') }
     : eviction;
 }
@@ -245,7 +259,7 @@ function settleEmpty(
   if (available === undefined)
     return isOver ? { ...eviction, outcome: evicted(eviction, nowMs) } : eviction;
   const isApart = last !== undefined && nowMs - last.atMs >= EFFECT_READING_MS;
-  if (isOver || (isApart && available - last.available < SETTLED_BYTES)) {
+  if (isOver || (isApart && available - last.available < grainOf(eviction.decision).settled)) {
     return { ...eviction, outcome: evicted(eviction, nowMs) };
   }
   return last === undefined || isApart
@@ -253,11 +267,15 @@ function settleEmpty(
     : eviction;
 }
 
-function stillDyingBytes(decision: EvictDecision): number {
+function grainOf({ cause }: EvictDecision): Grain {
+  return GRAINS[SIGNALS[cause.threshold.signal].unit];
+}
+
+function stillDying(decision: EvictDecision): number {
   const { threshold, observation } = decision.cause;
   return Math.max(
     thresholdLevel(threshold, observation.capacity, false) / 4,
-    STILL_DYING_FLOOR_BYTES,
+    grainOf(decision).stillDying,
   );
 }
 

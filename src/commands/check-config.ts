@@ -1,11 +1,14 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import type { SchedulerLike } from 'rxjs';
-import { type FlagValues, settingsFromFlags } from '../config/flags.ts';
+import { type FlagValues, isSwitchedOn } from '../config/flags.ts';
+import { loadChecked } from '../config/load.ts';
+import { printConfiguration } from '../config/print.ts';
 import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
-import { describeAt, describeError, EvictdError } from '../core/errors.ts';
+import { describeAt, describeError, EvictdError, escapeControl } from '../core/errors.ts';
 import { formatBytes, formatPercentage, formatQuantity } from '../core/quantity.ts';
+import { SIGNALS, type Signal } from '../core/signal.ts';
 import { type Threshold, type ThresholdValue, thresholdLevel } from '../core/threshold.ts';
 import { findUnified } from '../kernel/hierarchy.ts';
 import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
@@ -15,26 +18,54 @@ import type { Killing } from '../ports/runtime.ts';
 import { killingOf } from '../runtimes/cgroup/killing.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
 import { isFailure, memoryReader } from '../sources/memory.ts';
-
-const HEADER = ['SIGNAL', 'KIND', 'THRESHOLD', 'GRACE PERIOD', 'MINIMUM RECLAIM'] as const;
+import {
+  armedHere,
+  availableHere,
+  type HostFigures,
+  hostFigures,
+  levelHere,
+} from './host-figures.ts';
 
 /**
- * `evictd check-config`: prints the effective thresholds, each warning, and how pods would be ended on
- * this machine; 0.
+ * `evictd check-config`: prints the effective thresholds, each note and warning, how pods would be ended
+ * on this machine, and whose rules hold; with `--print-config` the merged configuration as YAML
+ * instead; 0.
  *
- * @throws EvictdError as `settingsFromFlags` does
+ * @throws EvictdError as `loadSettings` does
  */
 export async function checkConfigCommand(values: FlagValues): Promise<number> {
-  const checked = settingsFromFlags(values);
-  const warnings = [...checked.warnings, ...hostWarnings(checked.settings, liveScheduler)];
-  const { allowPidKill } = checked.settings;
+  const checked = loadChecked(values);
+  if (isSwitchedOn(values, '--print-config')) {
+    process.stdout.write(printConfiguration(checked));
+    return 0;
+  }
+  const { settings } = checked;
+  const { addon } = loadNative();
+  const here = hostOf(settings.nodeCgroup, resolveNodeCgroup);
+  const figures =
+    'node' in here ? await hostFigures(settings, here.node, liveScheduler) : undefined;
+  const warnings = [
+    ...checked.warnings,
+    ...hostWarnings(settings, liveScheduler),
+    ...troubleWarnings(figures),
+  ];
   const killing = killingOf({
-    native: loadNative().addon,
-    allowPidKill,
+    native: addon,
+    allowPidKill: settings.allowPidKill,
     unified: findUnified(),
   });
-  process.stdout.write(`${renderCheck({ ...checked, warnings })}${renderKilling(killing)}`);
+  const report = [
+    renderCheck({ ...checked, warnings }, figures, addon !== undefined),
+    renderKilling(killing),
+    renderCompatibility(checked.settings),
+  ];
+  process.stdout.write(report.join(''));
   return 0;
+}
+
+/** Whose rules hold, and why. */
+export function renderCompatibility({ compatibility, compatibilityBecause }: Settings): string {
+  return `compatibility: ${compatibility} (${compatibilityBecause})\n`;
 }
 
 /** How pods would be ended on this machine. */
@@ -60,12 +91,11 @@ export function hostWarnings(
   scheduler: SchedulerLike,
   resolve: typeof resolveNodeCgroup = resolveNodeCgroup,
 ): readonly string[] {
-  let node: NodeCgroup;
-  try {
-    node = resolve(settings.nodeCgroup);
-  } catch (error) {
-    return error instanceof EvictdError ? [`run would refuse here: ${describeError(error)}`] : [];
+  const here = hostOf(settings.nodeCgroup, resolve);
+  if ('refusal' in here) {
+    return here.refusal === undefined ? [] : [`run would refuse here: ${here.refusal}`];
   }
+  const { node } = here;
   for (const parent of settings.podParents) podParentDirectory(node, parent);
   return [
     ...placeWarnings(settings, node),
@@ -74,12 +104,35 @@ export function hostWarnings(
   ];
 }
 
+/** The node on this host, or why there is none. */
+function hostOf(
+  nodeCgroup: string | undefined,
+  resolve: typeof resolveNodeCgroup,
+): { readonly node: NodeCgroup } | { readonly refusal: string | undefined } {
+  try {
+    return { node: resolve(nodeCgroup) };
+  } catch (error) {
+    // What is no refusal of evictd's says nothing of the settings.
+    return { refusal: error instanceof EvictdError ? describeError(error) : undefined };
+  }
+}
+
+/** What cannot be read on this host. */
+function troubleWarnings(figures: HostFigures | undefined): readonly string[] {
+  return [...(figures?.troubles ?? [])].map(
+    ([part, trouble]) => `${part} cannot be read here: ${trouble}`,
+  );
+}
+
 const NOT_ROOT =
   'not root: run as this user would hear no kernel events and could end no other user’s processes';
 
 /** Where pods would be. */
-function placeWarnings({ podParents, pods }: Settings, node: NodeCgroup): readonly string[] {
-  if (node.isRoot && podParents.length === 0 && pods.size === 0) {
+function placeWarnings(
+  { podParents, pods, podRules }: Settings,
+  node: NodeCgroup,
+): readonly string[] {
+  if (node.isRoot && podParents.length === 0 && pods.size + podRules.length === 0) {
     return [
       'nothing is evictable: on the host a pod is what --pod names or what lies below a --pod-parent',
     ];
@@ -173,42 +226,75 @@ export function remainderWarnings(
     );
 }
 
-/** The report: a table with one row for each threshold, then one line for each note and warning. */
-export function renderCheck({ settings, warnings, notes }: CheckedSettings): string {
-  const rows = settings.policy.thresholds.map(thresholdRow);
+/**
+ * The report: a table with one row for each threshold, then one line for each note and warning.
+ *
+ * @param figures what this host has of each signal; without, nothing is said of it
+ * @param canNotify whether the kernel can be asked to tell of a crossing
+ */
+export function renderCheck(
+  { settings, warnings, notes }: CheckedSettings,
+  figures?: HostFigures,
+  canNotify = false,
+): string {
+  const { thresholds } = settings.policy;
+  const isNotified = settings.kernelMemcgNotification && canNotify;
+  const columns = [...COLUMNS, ...(figures === undefined ? [] : columnsHere(figures, isNotified))];
   const lines = [
-    ...(rows.length === 0 ? [] : table([HEADER, ...rows])),
+    ...(thresholds.length === 0 ? [] : table(columns, thresholds)),
     ...notes.map((note) => `note: ${note}`),
     ...warnings.map((warning) => `warning: ${warning}`),
   ];
-  return lines.map((line) => `${line}\n`).join('');
+  return lines.map((line) => `${escapeControl(line)}\n`).join('');
 }
 
-function thresholdRow(threshold: Threshold): readonly string[] {
-  const { signal, kind, value, gracePeriodMs, minimumReclaim } = threshold;
+interface Column {
+  readonly header: string;
+  readonly cell: (threshold: Threshold) => string;
+}
+
+const COLUMNS: readonly Column[] = [
+  { header: 'SIGNAL', cell: ({ signal }) => signal },
+  { header: 'KIND', cell: ({ kind }) => kind },
+  { header: 'THRESHOLD', cell: ({ value, signal }) => formatValue(value, signal) },
+  {
+    header: 'GRACE PERIOD',
+    cell: ({ kind, gracePeriodMs }) => (kind === 'hard' ? '-' : formatDuration(gracePeriodMs)),
+  },
+  {
+    header: 'MINIMUM RECLAIM',
+    cell: ({ minimumReclaim, signal }) =>
+      minimumReclaim === undefined ? '-' : formatValue(minimumReclaim, signal),
+  },
+];
+
+/** What the thresholds are on this host. */
+function columnsHere(figures: HostFigures, isNotified: boolean): readonly Column[] {
   return [
-    signal,
-    kind,
-    formatValue(value),
-    kind === 'hard' ? '-' : formatDuration(gracePeriodMs),
-    minimumReclaim === undefined ? '-' : formatValue(minimumReclaim),
+    { header: 'LEVEL HERE', cell: (threshold) => levelHere(threshold, figures) },
+    { header: 'AVAILABLE HERE', cell: (threshold) => availableHere(threshold, figures) },
+    { header: 'HEARD OF BY', cell: (threshold) => armedHere(threshold, figures, isNotified) },
   ];
 }
 
-function formatValue(value: ThresholdValue): string {
-  return value.kind === 'quantity'
-    ? formatQuantity(value.nano, 'binary')
-    : formatPercentage(value.nanoPercent);
+function formatValue(value: ThresholdValue, signal: Signal): string {
+  switch (value.kind) {
+    case 'quantity':
+      return formatQuantity(value.nano, SIGNALS[signal].unit === 'bytes' ? 'binary' : 'decimal');
+    case 'percentage':
+      return formatPercentage(value.nanoPercent);
+    case 'fraction':
+      return value.text;
+  }
 }
 
 /** Columns two spaces apart, without spaces at the ends of lines. */
-function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = HEADER.map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? '').length)),
-  );
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+function table(columns: readonly Column[], rows: readonly Threshold[]): readonly string[] {
+  const cells = columns.map(({ header, cell }) => [header, ...rows.map(cell)]);
+  const widths = cells.map((column) => Math.max(...column.map(({ length }) => length)));
+  return [undefined, ...rows].map((_, row) =>
+    cells
+      .map((column, at) => (column[row] ?? '').padEnd(widths[at] ?? 0))
       .join('  ')
       .trimEnd(),
   );

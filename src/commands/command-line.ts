@@ -1,10 +1,8 @@
+import { isatty } from 'node:tty';
 import { Command, CommanderError, Option as CommanderOption, type Help } from 'commander';
-import {
-  type FlagValues,
-  isSwitchedOn,
-  settingsFromFlags,
-  socketPathFromFlags,
-} from '../config/flags.ts';
+import { EMPTY } from 'rxjs';
+import { type FlagValues, isSwitchedOn, socketPathFromFlags } from '../config/flags.ts';
+import { settingsLoader } from '../config/loader.ts';
 import {
   COMMANDS,
   type CommandName,
@@ -16,6 +14,9 @@ import {
 } from '../config/options.ts';
 import { assert, EvictdError, escapeControl } from '../core/errors.ts';
 import { tuneEngine } from './engine.ts';
+import { hangups, loadAgain } from './reload.ts';
+
+const STANDARD_OUTPUT = 1;
 
 /** What a command line asks for. */
 export type Invocation =
@@ -25,10 +26,13 @@ export type Invocation =
 /** Checks a command's flags, imports its module, so that no other pays for it, and runs it. */
 const EXECUTORS: Record<CommandName, (values: FlagValues) => Promise<number>> = {
   run: async (values) => {
-    const settings = settingsFromFlags(values);
+    // A terminal that is gone is no wish for other settings.
+    const hangups$ = isatty(STANDARD_OUTPUT) ? EMPTY : hangups();
+    const load = await settingsLoader(values);
+    const checked = load();
     tuneEngine();
     const { runCommand } = await import('./run.ts');
-    return runCommand(settings);
+    return runCommand(checked, { hangups$, loadAgain: () => loadAgain(values) });
   },
   'check-config': async (values) => {
     const { checkConfigCommand } = await import('./check-config.ts');
@@ -125,7 +129,10 @@ function buildProgram({ onCommand, onOutput }: ProgramListener): Command {
     const options = optionsOf(name);
     const command = program.command(name).description(COMMANDS[name]);
     for (const option of options) command.addOption(commanderOption(option));
-    command.action(() => onCommand(name, givenValues(command, options)));
+    if (name === 'check-config') command.argument('[FILE]', 'the same as --config FILE');
+    command.action((file?: unknown) =>
+      onCommand(name, withFile(givenValues(command, options), file)),
+    );
   }
   return program;
 }
@@ -148,6 +155,13 @@ function givenValues(command: Command, options: readonly Option[]): FlagValues {
       return values === undefined ? [] : [[name, values]];
     }),
   );
+}
+
+/** The values with the file that `check-config FILE` names. */
+function withFile(values: FlagValues, file: unknown): FlagValues {
+  if (typeof file !== 'string') return values;
+  if (values['--config'] === undefined) return { ...values, '--config': [file] };
+  throw new EvictdError('EVICTD_USAGE', 'either FILE or --config FILE, not both', { value: file });
 }
 
 /**

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { isatty } from 'node:tty';
-import { firstValueFrom, fromEvent, map, race } from 'rxjs';
-import { type CheckedSettings, type Settings, sharedParent } from '../config/settings.ts';
-import { type ErrorCode, EvictdError } from '../core/errors.ts';
-import { createDaemon, type Daemon } from '../daemon.ts';
+import { firstValueFrom, from, fromEvent, map, type Observable, race, throttle } from 'rxjs';
+import type { CheckedSettings, Settings } from '../config/settings.ts';
+import { describeError, type ErrorCode, EvictdError } from '../core/errors.ts';
+import { createDaemon, type Daemon, ONLY_AT_START } from '../daemon.ts';
 import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
 import { loadNative, type NativeAddon } from '../native/index.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
@@ -13,6 +13,7 @@ import { openSink } from '../surfaces/sink.ts';
 import { type StatusSocket, serveStatus } from '../surfaces/socket.ts';
 import { statusDocument } from '../surfaces/status.ts';
 import { unlimitedWarnings } from './check-config.ts';
+import type { Reloaded } from './reload.ts';
 import { packageVersion } from './version.ts';
 
 /** How long log lines may take to get out at the end, ms. */
@@ -20,23 +21,28 @@ const FLUSH_LIMIT_MS = 500;
 const STANDARD_OUTPUT = 1;
 
 /**
- * `evictd run`: watches the node and evicts until SIGTERM, SIGINT or SIGHUP.
+ * `evictd run`: watches the node and evicts until SIGTERM or SIGINT. SIGHUP has the configuration
+ * read again; on a terminal, which says so that it is gone, it ends evictd too.
  *
+ * @param reloading how the settings are read again, and when
  * @returns the exit status
  * @throws EvictdError when it cannot start
  */
-export async function runCommand({ settings, warnings }: CheckedSettings): Promise<number> {
+export async function runCommand(
+  { settings, warnings }: CheckedSettings,
+  reloading: Reloading,
+): Promise<number> {
   const node = resolveNodeCgroup(settings.nodeCgroup);
   const parents = settings.podParents.map((parent) => podParentDirectory(node, parent));
-  const podsParent = sharedParent(settings.podParents) === undefined ? undefined : parents[0];
-  const stopped = firstValueFrom(stopSignals());
+  const isTerminal = isatty(STANDARD_OUTPUT);
+  const stopped = firstValueFrom(stopSignals(isTerminal));
   const log = await openLog(
     openSink(STANDARD_OUTPUT, liveScheduler),
     settings.logLevel,
-    isatty(STANDARD_OUTPUT),
+    isTerminal,
   );
   for (const warning of warnings) log.logger.warn(warning);
-  if (node.isRoot && parents.length === 0 && settings.pods.size === 0) {
+  if (node.isRoot && parents.length === 0 && settings.pods.size + settings.podRules.length === 0) {
     log.logger.warn(
       'nothing is evictable: on the host a pod is what --pod names or what lies below a --pod-parent',
     );
@@ -54,7 +60,6 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
   const inputs = {
     settings,
     node,
-    podsParent,
     native: addon,
     scheduler: liveScheduler,
     logger: log.logger,
@@ -65,7 +70,7 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
     daemon.degrade('privilege', 'not root: other users’ processes cannot be ended');
   }
   raisePriority(settings, addon, daemon);
-  const socket = await openSocket(settings, node, daemon, log);
+  const socket = await openSocket(node, daemon, log);
   daemon.rehearse();
   daemon.ready$.subscribe((turn) => {
     const { observations } = turn.sample;
@@ -82,17 +87,24 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
           capacity,
           available,
         })),
-        thresholds: settings.policy.thresholds.map(
-          ({ signal, kind, value }) => `${kind}: ${signal}<${value.text}`,
-        ),
+        thresholds: thresholdTexts(settings),
         kernelMemcgNotification: settings.kernelMemcgNotification && addon !== undefined,
         compatibility: settings.compatibility,
+        compatibilityBecause: settings.compatibilityBecause,
         dryRun: settings.dryRun,
       },
       'ready',
     );
   });
   const running = daemon.start();
+  running.add(
+    reloading.hangups$
+      .pipe(
+        // What comes while a reload runs is one more reload.
+        throttle(() => from(reload(daemon, reloading, log)), { leading: true, trailing: true }),
+      )
+      .subscribe(),
+  );
   const signal = await stopped;
   const { turn } = await firstValueFrom(daemon.model$);
   const abandoned = turn?.state.inFlight?.podName;
@@ -106,9 +118,49 @@ export async function runCommand({ settings, warnings }: CheckedSettings): Promi
   return 0;
 }
 
-function stopSignals() {
-  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+function stopSignals(isTerminal: boolean) {
+  const signals = ['SIGTERM', 'SIGINT', ...(isTerminal ? ['SIGHUP'] : [])];
   return race(signals.map((signal) => fromEvent(process, signal).pipe(map(() => signal))));
+}
+
+/** How the settings are read again, and when. */
+export interface Reloading {
+  readonly hangups$: Observable<void>;
+  /** Never rejects. */
+  readonly loadAgain: () => Promise<Reloaded>;
+}
+
+/** Takes in the settings as they stand now; bad ones leave the former in force. */
+async function reload(daemon: Daemon, { loadAgain }: Reloading, log: Log): Promise<void> {
+  const reloaded = await loadAgain();
+  try {
+    if ('refusal' in reloaded) throw new EvictdError('EVICTD_CONFIG', reloaded.refusal);
+    const { settings, warnings } = reloaded.checked;
+    const before = daemon.settings();
+    daemon.reload(settings);
+    log.logger.level = settings.logLevel;
+    for (const warning of warnings) log.logger.warn(warning);
+    for (const key of ONLY_AT_START) {
+      if (JSON.stringify(settings[key]) === JSON.stringify(before[key])) continue;
+      log.logger.warn({ setting: key }, 'changed, but takes a restart: it stays as it was');
+    }
+    log.logger.info(
+      {
+        thresholds: thresholdTexts(settings),
+        pods: settings.podRules.map(({ cgroup }) => cgroup),
+        compatibility: settings.compatibility,
+        compatibilityBecause: settings.compatibilityBecause,
+      },
+      'configuration reloaded',
+    );
+  } catch (error) {
+    const reason = error instanceof EvictdError ? describeError(error) : String(error);
+    log.logger.error({ reason }, 'configuration not reloaded: the former one stays in force');
+  }
+}
+
+function thresholdTexts({ policy }: Settings): readonly string[] {
+  return policy.thresholds.map(({ signal, kind, value }) => `${kind}: ${signal}<${value.text}`);
 }
 
 function nativeReason(failure: { readonly reason?: string }, { killing }: Daemon): string {
@@ -173,30 +225,33 @@ const LEFT_OUT: readonly ErrorCode[] = ['EVICTD_SOCKET', 'EVICTD_SOCKET_IN_USE']
 
 /** The status socket; a default one that cannot be made is left out where that is to be expected. */
 async function openSocket(
-  settings: Settings,
   node: NodeCgroup,
   daemon: Daemon,
   log: Log,
 ): Promise<StatusSocket | undefined> {
+  const settings = daemon.settings();
   if (settings.socket === undefined) return undefined;
   const startedAtMs = liveScheduler.now();
   const version = packageVersion();
   const clock = steadyWallClock();
-  const status = async (): Promise<unknown> =>
-    statusDocument(await firstValueFrom(daemon.model$), {
+  const status = async (): Promise<unknown> => {
+    const model = await firstValueFrom(daemon.model$);
+    const { policy, podParents, memorySource, dryRun, kernelMemcgNotification } = daemon.settings();
+    return statusDocument(model, {
       version,
       pid: process.pid,
-      policy: settings.policy,
+      policy,
       nodeCgroup: node.directory,
-      podParents: settings.podParents,
-      memorySource: settings.memorySource,
-      dryRun: settings.dryRun,
-      kernelMemcgNotification: settings.kernelMemcgNotification,
+      podParents,
+      memorySource,
+      dryRun,
+      kernelMemcgNotification,
       killing: daemon.killing,
       startedAtMs,
       ...clock(),
       droppedLogLines: log.dropped(),
     });
+  };
   try {
     return await serveStatus(settings.socket.path, status);
   } catch (error) {

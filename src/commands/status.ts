@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { EvictdError, escapeControl } from '../core/errors.ts';
-import { formatBytes } from '../core/quantity.ts';
+import { approximateCount } from '../core/quantity.ts';
 import { STATUS_VERSION, type StatusDocument } from '../surfaces/status.ts';
 
 /** How long the daemon may take to answer, ms. */
@@ -81,9 +81,9 @@ function parseStatus(text: string, socketPath: string): StatusDocument {
 function memoryLine({ memorySource, figures, availableBytes }: StatusDocument['node']): string[] {
   if (availableBytes === null) return [];
   const other = memorySource === 'workingset' ? 'memavailable' : 'workingset';
-  const shown = `${formatBytes(availableBytes[memorySource])} by ${memorySource}`;
+  const shown = `${approximateCount(availableBytes[memorySource], 'bytes')} by ${memorySource}`;
   return [
-    `memory available ${shown} (${formatBytes(availableBytes[other])} by ${other}), from ${figures}`,
+    `memory available ${shown} (${approximateCount(availableBytes[other], 'bytes')} by ${other}), from ${figures}`,
   ];
 }
 
@@ -99,6 +99,11 @@ export function formatStatus(status: StatusDocument): string {
   const sections = [
     [daemon, `node ${escapeControl(node.cgroup)}`, ...memoryLine(node)].join('\n'),
     section('SIGNALS', ['signal', 'available', 'capacity', 'read'], signalRows(status)),
+    section(
+      'FILESYSTEMS',
+      ['name', 'path', 'mounted at', 'type', 'device', 'read', 'remark'],
+      filesystemRows(status),
+    ),
     section(
       'THRESHOLDS',
       ['kind', 'threshold', 'state', 'grace', 'notification'],
@@ -121,7 +126,7 @@ export function formatStatus(status: StatusDocument): string {
       status.impossible.map((row) => [
         row.decidedAt,
         row.signal,
-        formatBytes(row.available),
+        approximateCount(row.available, row.unit),
         ...[row.pods, row.protectedPods, row.passedOverPods].map(String),
       ]),
     ),
@@ -142,9 +147,21 @@ export function formatStatus(status: StatusDocument): string {
 function signalRows(status: StatusDocument): readonly (readonly string[])[] {
   return status.signals.map((row) => [
     row.signal,
-    formatBytes(row.available),
-    formatBytes(row.capacity),
+    approximateCount(row.available, row.unit),
+    approximateCount(row.capacity, row.unit),
     `${seconds(row.ageMs)} ago`,
+  ]);
+}
+
+function filesystemRows(status: StatusDocument): readonly (readonly string[])[] {
+  return status.filesystems.map((row) => [
+    row.name,
+    row.path,
+    row.mountPoint ?? '-',
+    row.type ?? '-',
+    row.device ?? '-',
+    row.ageMs === null ? 'never' : `${seconds(row.ageMs)} ago`,
+    row.error === null ? '' : `${row.stale ? 'stale: ' : ''}${row.error}`,
   ]);
 }
 
@@ -166,8 +183,8 @@ function podRows(status: StatusDocument): readonly (readonly string[])[] {
     row.name,
     String(row.priority),
     row.qosClass,
-    row.workingSetBytes === null ? 'unknown' : formatBytes(row.workingSetBytes),
-    formatBytes(row.requestBytes),
+    row.workingSetBytes === null ? 'unknown' : approximateCount(row.workingSetBytes, 'bytes'),
+    approximateCount(row.requestBytes, 'bytes'),
     `${seconds(row.ageMs)} ago`,
     row.protected === null ? (row.passedOver ? 'passed over' : '') : `protected: ${row.protected}`,
   ]);

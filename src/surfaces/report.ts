@@ -2,10 +2,12 @@
 import type { Logger } from 'pino';
 import type { EvictionOutcome } from '../core/decision.ts';
 import type { Turn } from '../core/pipeline.ts';
+import { isEvictedFor } from '../core/rank.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
+import type { FilesystemState } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { OomNotice } from '../ports/oom-kills.ts';
-import { EVICTION_IMPOSSIBLE, OOM_KILLS, outcomeReason } from './status.ts';
+import { EVICTION_IMPOSSIBLE, layoutOf, OOM_KILLS, outcomeReason } from './status.ts';
 
 /** Logs what changed from one turn to the next. */
 export function reportTurn(
@@ -20,6 +22,7 @@ export function reportTurn(
   reportConditions(logger, before, turn);
   reportImpossible(logger, before, turn);
   reportDecision(logger, turn, dryRun);
+  reportNoReclaim(wavering, before, turn);
 }
 
 export interface ReportOptions {
@@ -145,6 +148,17 @@ function reportImpossible(logger: Logger, before: Turn | undefined, turn: Turn):
   );
 }
 
+/** Disk pressure is a node condition; nothing is freed for it. */
+function reportNoReclaim(logger: Wavering, before: Turn | undefined, turn: Turn): void {
+  for (const threshold of turn.state.due) {
+    if (isEvictedFor(threshold.signal) || includes(before?.state.due ?? [], threshold)) continue;
+    logger.warn(
+      thresholdFields(threshold, turn),
+      'disk pressure: a node condition, no reclaim was done',
+    );
+  }
+}
+
 function reportDecision(logger: Logger, turn: Turn, dryRun: boolean): void {
   const { decision } = turn;
   switch (decision.kind) {
@@ -164,6 +178,7 @@ function reportDecision(logger: Logger, turn: Turn, dryRun: boolean): void {
           priority: decision.pod.priority,
           qosClass: decision.pod.qosClass,
           workingSetBytes: decision.pod.workingSetBytes ?? null,
+          ...(decision.pod.pids === undefined ? {} : { pids: decision.pod.pids }),
           wakeup: turn.reason,
           reason: decision.message,
         },
@@ -229,6 +244,42 @@ export function reportPath(
     );
   } else {
     logger.debug({ ...fields, arming: path.arming }, 'armed');
+  }
+}
+
+/** By what it is told whether the filesystems are still the same ones. */
+export function filesystemKey(states: readonly FilesystemState[]): string {
+  return JSON.stringify(
+    states.map(({ name, path, reading }) => [
+      name,
+      path,
+      reading?.device,
+      reading?.mountPoint,
+      reading?.inodes === 0,
+    ]),
+  );
+}
+
+/** Logs which filesystem is which. */
+export function reportLayout(logger: Logger, states: readonly FilesystemState[]): void {
+  const { layout, text } = layoutOf(states);
+  const known = states.filter(({ reading }) => reading !== undefined);
+  logger.info(
+    {
+      layout,
+      groups: text,
+      filesystems: known.map(({ name, path, reading }) => ({
+        name,
+        path,
+        device: reading?.device,
+        mountPoint: reading?.mountPoint,
+        type: reading?.type,
+      })),
+    },
+    'filesystems',
+  );
+  for (const { name, path } of known.filter(({ reading }) => reading?.inodes === 0)) {
+    logger.warn({ filesystem: name, path }, 'does not count inodes: no inode signal');
   }
 }
 

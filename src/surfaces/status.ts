@@ -1,12 +1,21 @@
 import type { Decision, EvictionOutcome } from '../core/decision.ts';
 import { graceEndsAtMs } from '../core/grace.ts';
+import { type FilesystemLayoutFound, filesystemLayout } from '../core/layout.ts';
+import type { SignalObservation } from '../core/observation.ts';
 import type { Turn } from '../core/pipeline.ts';
 import type { PodObservation } from '../core/pod.ts';
 import type { MemorySource, Policy } from '../core/policy.ts';
 import { rankPods } from '../core/rank.ts';
-import { type NodeCondition, SIGNALS } from '../core/signal.ts';
+import { FILESYSTEMS, type NodeCondition, SIGNAL_NAMES, SIGNALS } from '../core/signal.ts';
 import type { Impossibility } from '../core/step.ts';
-import { resolveValue, type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
+import {
+  resolveValue,
+  type Threshold,
+  type ThresholdId,
+  thresholdId,
+  thresholdLevel,
+} from '../core/threshold.ts';
+import type { FilesystemState } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { LostRace } from '../ports/oom-kills.ts';
 import type { MemoryReading } from '../ports/readings.ts';
@@ -42,6 +51,7 @@ export interface EvictionRecord {
 export interface Model {
   readonly turn: Turn | undefined;
   readonly readings: readonly MemoryReading[];
+  readonly filesystems: readonly FilesystemState[];
   readonly pods: readonly PodObservation[];
   readonly paths: ReadonlyMap<string, NotificationPath>;
   readonly evictions: readonly EvictionRecord[];
@@ -62,6 +72,7 @@ export interface Model {
 export const EMPTY_MODEL: Model = {
   turn: undefined,
   readings: [],
+  filesystems: [],
   pods: [],
   paths: new Map(),
   evictions: [],
@@ -76,7 +87,14 @@ export const EMPTY_MODEL: Model = {
 
 /** What changes the model. */
 export type ModelEvent =
-  | { readonly kind: 'turn'; readonly turn: Turn; readonly readings: readonly MemoryReading[] }
+  | {
+      readonly kind: 'turn';
+      readonly turn: Turn;
+      readonly readings: readonly MemoryReading[];
+      readonly filesystems: readonly FilesystemState[];
+    }
+  /** Other settings hold from here on: what was said of the former ones' parts no longer does. */
+  | { readonly kind: 'reloaded'; readonly thresholds: readonly ThresholdId[] }
   | { readonly kind: 'outcome'; readonly outcome: EvictionOutcome }
   | { readonly kind: 'path'; readonly path: NotificationPath }
   | { readonly kind: 'wakeup'; readonly events: number }
@@ -87,7 +105,9 @@ export type ModelEvent =
 export function updateModel(model: Model, event: ModelEvent): Model {
   switch (event.kind) {
     case 'turn':
-      return afterTurn(model, event.turn, event.readings);
+      return afterTurn(model, event);
+    case 'reloaded':
+      return afterReload(model, event.thresholds);
     case 'outcome':
       return {
         ...model,
@@ -98,7 +118,7 @@ export function updateModel(model: Model, event: ModelEvent): Model {
       const paths = new Map(model.paths).set(event.path.threshold, event.path);
       return withDegraded(
         { ...model, paths },
-        `notification ${event.path.threshold}`,
+        `${NOTIFICATION}${event.path.threshold}`,
         event.path.degraded,
       );
     }
@@ -115,12 +135,34 @@ export function updateModel(model: Model, event: ModelEvent): Model {
   }
 }
 
-function afterTurn(model: Model, turn: Turn, readings: readonly MemoryReading[]): Model {
+/** What was said of signals is said anew at the next reading; of thresholds that are gone it goes. */
+function afterReload(model: Model, thresholds: readonly ThresholdId[]): Model {
+  const isThreshold = new Set<string>(thresholds);
+  const signals = new Set<string>([...SIGNAL_NAMES, ...FILESYSTEMS]);
+  const stays = (part: string): boolean =>
+    part.startsWith(NOTIFICATION)
+      ? isThreshold.has(part.slice(NOTIFICATION.length))
+      : !signals.has(part);
+  return {
+    ...model,
+    paths: new Map([...model.paths].filter(([id]) => isThreshold.has(id))),
+    degraded: new Map([...model.degraded].filter(([part]) => stays(part))),
+  };
+}
+
+/** What the part is called that a threshold's kernel path is. */
+const NOTIFICATION = 'notification ';
+
+function afterTurn(
+  model: Model,
+  { turn, readings, filesystems }: Extract<ModelEvent, { kind: 'turn' }>,
+): Model {
   const evictions = withDecision(model.evictions, turn);
   return {
     ...model,
     turn,
     readings,
+    filesystems,
     evictions,
     impossible: withImpossible(model, turn),
     pods: turn.sample.pods ?? model.pods,
@@ -229,7 +271,7 @@ export function statusDocument(model: Model, context: StatusContext) {
     },
     killing: context.killing,
     node: nodeStatus(model, context),
-    signals: (model.turn?.state.observations ?? []).map((observation) => ({
+    signals: inOrder(model.turn?.state.observations ?? []).map((observation) => ({
       signal: observation.signal,
       unit: SIGNALS[observation.signal].unit,
       capacity: observation.capacity,
@@ -237,6 +279,8 @@ export function statusDocument(model: Model, context: StatusContext) {
       readAt: wall(observation.atMs),
       ageMs: age(observation.atMs),
     })),
+    filesystems: model.filesystems.map((state) => filesystemStatus(state, age, wall)),
+    layout: layoutStatus(model.filesystems),
     thresholds: context.policy.thresholds.map((threshold) =>
       thresholdStatus(model, threshold, context),
     ),
@@ -254,6 +298,7 @@ export function statusDocument(model: Model, context: StatusContext) {
       reason: EVICTION_IMPOSSIBLE,
       decidedAt: wall(atMs),
       signal: cause.threshold.signal,
+      unit: SIGNALS[cause.threshold.signal].unit,
       kind: cause.threshold.kind,
       level: cause.level,
       available: cause.observation.available,
@@ -278,7 +323,53 @@ export function statusDocument(model: Model, context: StatusContext) {
   };
 }
 
+/** In the signals' own order: those of filesystems are read less often. */
+function inOrder(observations: readonly SignalObservation[]): readonly SignalObservation[] {
+  return [...observations].sort(
+    (one, other) => SIGNALS[one.signal].order - SIGNALS[other.signal].order,
+  );
+}
+
 export type StatusDocument = ReturnType<typeof statusDocument>;
+
+function filesystemStatus(
+  { name, path, reading, error, stale }: FilesystemState,
+  age: (atMs: number) => number,
+  wall: (atMs: number) => string,
+) {
+  const hasInodes = reading !== undefined && reading.inodes > 0;
+  return {
+    name,
+    path,
+    mountPoint: reading?.mountPoint ?? null,
+    type: reading?.type ?? null,
+    source: reading?.source ?? null,
+    device: reading?.device ?? null,
+    capacityBytes: reading?.capacityBytes ?? null,
+    availableBytes: reading?.availableBytes ?? null,
+    /** Null where the filesystem does not count them. */
+    inodes: hasInodes ? reading.inodes : null,
+    inodesFree: hasInodes ? reading.inodesFree : null,
+    readAt: reading === undefined ? null : wall(reading.atMs),
+    ageMs: reading === undefined ? null : age(reading.atMs),
+    stale,
+    error: error ?? null,
+  };
+}
+
+/** Which filesystems are one, of those that were read. */
+function layoutStatus(states: readonly FilesystemState[]) {
+  const { layout, groups } = layoutOf(states);
+  return groups.length === 0 ? null : { kind: layout, groups };
+}
+
+/** Which filesystems are one, as they were last read. */
+export function layoutOf(states: readonly FilesystemState[]): FilesystemLayoutFound {
+  const known = states.flatMap(({ name, reading }) =>
+    reading === undefined ? [] : [[name, reading] as const],
+  );
+  return filesystemLayout(Object.fromEntries(known));
+}
 
 /** The node's own memory: what the signal is made of, and what it would be by the other source. */
 function nodeStatus(model: Model, { nodeCgroup, podParents, memorySource }: StatusContext) {
@@ -320,17 +411,28 @@ function thresholdStatus(model: Model, threshold: Threshold, context: StatusCont
     met: isMet,
     due: state?.due.some((one) => thresholdId(one) === id) ?? false,
     graceRemainingMs: isMet ? Math.max(0, Math.round(graceLeft)) : null,
-    notification: notificationStatus(model.paths.get(id), context.kernelMemcgNotification),
+    notification: notificationStatus(
+      model.paths.get(id),
+      context.kernelMemcgNotification,
+      threshold,
+    ),
   };
 }
 
 /** The live path of a threshold, in words that docs/reference/status.md lists. */
-function notificationStatus(path: NotificationPath | undefined, wanted: boolean) {
+function notificationStatus(
+  path: NotificationPath | undefined,
+  wanted: boolean,
+  threshold: Threshold,
+) {
   const polling = (detail: string) => ({
     path: 'polling',
     levels: [] as readonly number[],
     detail,
   });
+  if (SIGNALS[threshold.signal].poll !== 'memory') {
+    return polling('the kernel has no event for this signal');
+  }
   if (!wanted) return polling('kernel notification is off (--kernel-memcg-notification)');
   if (path?.arming === undefined) return polling(path?.degraded ?? 'nothing is armed yet');
   const { arming } = path;
@@ -379,6 +481,7 @@ function podStatus(model: Model, age: (atMs: number) => number) {
     priority: pod.priority,
     qosClass: pod.qosClass,
     workingSetBytes: pod.workingSetBytes ?? null,
+    pids: pod.pids ?? null,
     requestBytes: resolveValue({ kind: 'quantity', nano: pod.memoryRequestNano, text: '' }, 0),
     gracePeriodSeconds: pod.gracePeriodSeconds ?? null,
     protected: pod.protectedBecause ?? null,

@@ -53,6 +53,7 @@ function play(
     dryRun,
     escalations$,
     readAvailable: () => available(scheduler.now()),
+    askAgain: () => () => undefined,
   };
   return { outcome$: evict(decision, dependencies), requests };
 }
@@ -111,7 +112,13 @@ describe('before the first signal', () => {
       helpers.expectObservable(scene.outcome$, '^!').toBe('-');
       helpers.flush();
       expect(scene.requests).toStrictEqual([
-        { podId: 'id-of-leak', podName: 'leak', gracePeriodMs: 10_000, escalations$ },
+        {
+          podId: 'id-of-leak',
+          podName: 'leak',
+          gracePeriodMs: 10_000,
+          forbidden: expect.any(Function),
+          escalations$,
+        },
       ]);
     });
   });

@@ -24,6 +24,7 @@ function play(helpers: Marbles, decisions$: Observable<Deed>, dyingMs = 10) {
   const outcomes$ = execute(decisions$, {
     scheduler,
     dryRun: false,
+    askAgain: () => () => undefined,
     readAvailable: () => 50 * MI,
     runtime: {
       capabilities: { evict: null, killing: { by: 'pidfd', detail: '' }, reap: null },
@@ -146,6 +147,7 @@ describe('execute', () => {
       const outcomes$ = execute(helpers.hot('ab', DECISIONS), {
         scheduler: helpers.scheduler,
         dryRun: false,
+        askAgain: () => () => undefined,
         readAvailable: () => {
           throw new Error('a fault');
         },

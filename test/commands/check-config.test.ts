@@ -6,7 +6,8 @@ import {
   renderCheck,
   renderKilling,
 } from '../../src/commands/check-config.ts';
-import { type FlagValues, settingsFromFlags } from '../../src/config/flags.ts';
+import type { FlagValues } from '../../src/config/flags.ts';
+import { loadSettings } from '../../src/config/load.ts';
 import { EvictdError } from '../../src/core/errors.ts';
 import { liveScheduler } from '../../src/sources/live-scheduler.ts';
 import { fixture } from '../runtimes/support.ts';
@@ -20,10 +21,14 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+/** The default thresholds of disks switched off, so that none is lost. */
+const NO_DISK =
+  'nodefs.available<0%,nodefs.inodesFree<0%,imagefs.available<0%,imagefs.inodesFree<0%';
+
 describe('renderCheck', () => {
   it('prints the effective thresholds as a table', () => {
-    const checked = settingsFromFlags({
-      '--eviction-hard': ['memory.available<104857600'],
+    const checked = loadSettings({
+      '--eviction-hard': [`memory.available<104857600,${NO_DISK}`],
       '--eviction-soft': ['memory.available<07.50%'],
       '--eviction-soft-grace-period': ['memory.available=90s'],
       '--eviction-minimum-reclaim': ['memory.available=0.5Gi'],
@@ -40,19 +45,24 @@ describe('renderCheck', () => {
     );
   });
 
-  it('prints the default threshold', () => {
-    expect(renderCheck(settingsFromFlags({}))).toBe(
+  it('prints the default thresholds', () => {
+    expect(renderCheck(loadSettings({}))).toBe(
       [
-        'SIGNAL            KIND  THRESHOLD  GRACE PERIOD  MINIMUM RECLAIM',
-        'memory.available  hard  100Mi      -             -',
+        'SIGNAL              KIND  THRESHOLD  GRACE PERIOD  MINIMUM RECLAIM',
+        'memory.available    hard  100Mi      -             -',
+        'nodefs.available    hard  10%        -             -',
+        'nodefs.inodesFree   hard  5%         -             -',
+        'imagefs.available   hard  15%        -             -',
+        'imagefs.inodesFree  hard  5%         -             -',
         `note: ${NOTE}`,
+        'note: imagefs.available, imagefs.inodesFree: not watched, there is no imagefs without --imagefs-path',
         '',
       ].join('\n'),
     );
   });
 
   it('prints warnings alone when no threshold is left', () => {
-    expect(renderCheck(settingsFromFlags({ '--eviction-hard': [''] }))).toBe(
+    expect(renderCheck(loadSettings({ '--eviction-hard': [''] }))).toBe(
       'warning: no eviction threshold is left: nothing will be evicted\n',
     );
   });
@@ -70,7 +80,7 @@ describe('renderKilling', () => {
 });
 
 describe('remainderWarnings', () => {
-  const { policy } = settingsFromFlags({
+  const { policy } = loadSettings({
     '--eviction-hard': ['memory.available<100Mi'],
     '--eviction-soft': ['memory.available<300Mi'],
     '--eviction-soft-grace-period': ['memory.available=1m'],
@@ -89,7 +99,7 @@ describe('remainderWarnings', () => {
 });
 
 describe('hostWarnings', () => {
-  const settings = (values: FlagValues) => settingsFromFlags(values).settings;
+  const settings = (values: FlagValues) => loadSettings(values).settings;
 
   /** A node of the fixtures, said to be the root or not. */
   const node = (isRoot: boolean) => () => ({
@@ -146,7 +156,7 @@ describeWith({ root: true, cgroupV1: true }, 'hostWarnings, on this host', () =>
       '--eviction-hard': ['memory.available<1'],
     };
     const warnings = (values: FlagValues) =>
-      hostWarnings(settingsFromFlags(values).settings, liveScheduler).filter(
+      hostWarnings(loadSettings(values).settings, liveScheduler).filter(
         (warning) => !warning.startsWith('--pod "nobody"'),
       );
     expect(warnings(given)).toEqual([
@@ -156,7 +166,7 @@ describeWith({ root: true, cgroupV1: true }, 'hostWarnings, on this host', () =>
   });
 
   it('refuses what run would refuse on any host: the root as a place of pods', () => {
-    const { settings } = settingsFromFlags({ '--pod-parent': ['.'] });
+    const { settings } = loadSettings({ '--pod-parent': ['.'] });
     expect(() => hostWarnings(settings, liveScheduler)).toThrow(
       'the root of the hierarchy holds no pods',
     );
@@ -166,7 +176,7 @@ describeWith({ root: true, cgroupV1: true }, 'hostWarnings, on this host', () =>
     const node = makeCgroup();
     onTestFinished(() => node.remove());
     const of = () =>
-      hostWarnings(settingsFromFlags({ '--node-cgroup': [node.path] }).settings, liveScheduler);
+      hostWarnings(loadSettings({ '--node-cgroup': [node.path] }).settings, liveScheduler);
     const unlimited = "the node's cgroup has no memory limit: its capacity is the host's memory";
     expect(of()).toEqual([expect.stringContaining(unlimited)]);
     node.write('memory.limit_in_bytes', 2 ** 30);
@@ -181,8 +191,41 @@ describe('checkConfigCommand', () => {
     expect(await checkConfigCommand({ ...values, '--node-cgroup': ['/no/such'] })).toBe(0);
     expect(write).toHaveBeenCalledExactlyOnceWith(
       expect.stringMatching(
-        /^warning: no eviction threshold is left: .+\nwarning: run would refuse here: .+\nkilling: .+\n$/,
+        /^warning: no eviction .+\nwarning: run would refuse here: .+\nkilling: .+\ncompatibility: evictd .+\n$/,
       ),
+    );
+  });
+
+  it('says whose rules a file brings', async () => {
+    const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    const file = new URL('../fixtures/kubelet/k3s.yaml', import.meta.url).pathname;
+    expect(await checkConfigCommand({ '--config': [file] })).toBe(0);
+    const [text] = write.mock.calls[0] ?? [];
+    expect(text).toMatch(/^nodefs\.available +hard +5% +- +10% +\S+ +\S+ of \S+ +polled$/m);
+    expect(text).toMatch(/^imagefs\.available +hard +5% +- +10% +- +- +polled$/m);
+    expect(text).toContain(
+      `note: ${file}: what evictd does not use of a KubeletConfiguration: address,`,
+    );
+    expect(text).toContain(`compatibility: kubelet (${file} is a KubeletConfiguration)\n`);
+  });
+
+  it('prints the configuration instead', async () => {
+    const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    const values: FlagValues = { '--print-config': ['true'], '--dry-run': ['true'] };
+    expect(await checkConfigCommand(values)).toBe(0);
+    expect(write).toHaveBeenCalledExactlyOnceWith(
+      expect.stringMatching(
+        /^# yaml-language-server.+\napiVersion: evictd.+\n[\s\S]+\ndryRun: true\n/,
+      ),
+    );
+  });
+
+  it('counts inodes and tasks in powers of 1000', () => {
+    const checked = loadSettings({
+      '--eviction-hard': ['nodefs.inodesFree<1024000,nodefs.available<1048576,pid.available<2k'],
+    });
+    expect(renderCheck(checked)).toMatch(
+      /nodefs\.available +hard +1Mi[\s\S]+nodefs\.inodesFree +hard +1024k[\s\S]+pid\.available +hard +2k/,
     );
   });
 

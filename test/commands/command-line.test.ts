@@ -22,6 +22,18 @@ function helpOf(...argv: readonly string[]): string {
 describe('parseCommandLine', () => {
   it.each<[readonly string[], Invocation]>([
     [['run'], { command: 'run', values: {} }],
+    [['check-config', '/f'], { command: 'check-config', values: { '--config': ['/f'] } }],
+    [
+      ['check-config', '--config', '/f', '--print-config'],
+      { command: 'check-config', values: { '--config': ['/f'], '--print-config': ['true'] } },
+    ],
+    [
+      ['check-config', '--dry-run', '/f'],
+      {
+        command: 'check-config',
+        values: { '--config': ['/f'], '--dry-run': ['true'] },
+      },
+    ],
     [['version'], { command: 'version', values: {} }],
     [['--version'], { command: 'version', values: {} }],
     [['demo', '--plain'], { command: 'demo', values: { '--plain': ['true'] } }],
@@ -84,6 +96,8 @@ describe('parseCommandLine', () => {
     [['run', '-x'], /unknown option '-x'/],
     [['run', '--nope=\u001b[31m'], /^unknown option '--nope=\\u001b\[31m'$/],
     [['run', 'extra'], /too many arguments/],
+    [['check-config', '/f', 'extra'], /too many arguments/],
+    [['check-config', '/f', '--config', '/f'], /^either FILE or --config FILE, not both$/],
     [['run', '--dry-run', 'false'], /too many arguments/],
     [['run', '--', '--dry-run'], /too many arguments/],
     [['run', '--pod'], /option '--pod <VALUE>' argument missing/],
@@ -157,6 +171,8 @@ describe('execute', () => {
     [{ command: 'status', values: { '--json': ['1'] } }, 'EVICTD_CHOICE'],
     [{ command: 'demo', values: { '--plain': ['1'] } }, 'EVICTD_CHOICE'],
     [{ command: 'check-config', values: { '--pod': ['web'] } }, 'EVICTD_POD'],
+    [{ command: 'run', values: { '--config': ['/no/such/file'] } }, 'EVICTD_CONFIG_FILE'],
+    [{ command: 'check-config', values: { '--config': ['/dev/null'] } }, 'EVICTD_CONFIG_FILE'],
   ])('refuses wrong values before anything is started: %j', async (invocation, code) => {
     await expect(execute(invocation)).rejects.toMatchObject({ code, exitStatus: 2 });
   });

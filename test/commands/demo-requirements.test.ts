@@ -3,7 +3,7 @@ import { parseCommandLine } from '../../src/commands/command-line.ts';
 import { daemonArguments } from '../../src/commands/demo/plan.ts';
 import { type Offer, requireMachine } from '../../src/commands/demo/requirements.ts';
 import { Undo } from '../../src/commands/demo/undo.ts';
-import { settingsFromFlags } from '../../src/config/flags.ts';
+import { loadSettings } from '../../src/config/load.ts';
 import type { NativeAddon } from '../../src/native/types.ts';
 
 const addonWith = (
@@ -74,7 +74,7 @@ describe('daemonArguments', () => {
     const invocation = parseCommandLine(daemonArguments('/cg/node', '/tmp/evictd.sock'));
     expect(invocation.command).toBe('run');
     if (invocation.command === 'help') return;
-    const { settings, warnings } = settingsFromFlags(invocation.values);
+    const { settings, warnings } = loadSettings(invocation.values);
     expect(warnings).toEqual([]);
     expect(settings).toMatchObject({ nodeCgroup: '/cg/node', kernelMemcgNotification: true });
     expect([...settings.pods.keys()]).toEqual(['web', 'cache', 'batch', 'leak']);

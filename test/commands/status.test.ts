@@ -31,8 +31,8 @@ describe('formatStatus', () => {
   ];
 
   it.each([
-    ['workingset', 'memory available 1Gi by workingset (1536Mi by memavailable), from meminfo'],
-    ['memavailable', 'memory available 1536Mi by memavailable (1Gi by workingset), from meminfo'],
+    ['workingset', 'memory available 1Gi by workingset (1.5Gi by memavailable), from meminfo'],
+    ['memavailable', 'memory available 1.5Gi by memavailable (1Gi by workingset), from meminfo'],
   ] as const)('shows both memory sources, the one that counts first: %s', (source, line) => {
     expect(textOf({ readings }, source).split('\n').slice(1, 3)).toEqual([
       'node /sys/fs/cgroup/memory',

@@ -24,9 +24,10 @@ function expectStory(said: readonly string[]): void {
   const evicting = only('evicting');
   const ended = only('evicted', 'eviction not carried out');
   expect(ended).toEqual([...evicting.slice(1).map(() => 'eviction not carried out'), 'evicted']);
-  expect([said.at(0), said.at(-1)]).toEqual(['ready', 'stopped']);
+  expect(said.at(0)).toContain('drops the default thresholds of the others');
+  expect([said.at(1), said.at(-1)]).toEqual(['ready', 'stopped']);
   const told = threshold.length + condition.length + evicting.length + ended.length;
-  expect(told).toBe(said.length - 2);
+  expect(told).toBe(said.length - 3);
 }
 
 describeWith({ root: true, cgroupV1: true }, 'a hard threshold', () => {
@@ -42,6 +43,8 @@ describeWith({ root: true, cgroupV1: true }, 'a hard threshold', () => {
     expect(calm.thresholds[0]).toMatchObject({ met: false, due: false });
     expect(calm.conditions).toEqual([
       { type: 'MemoryPressure', status: false, lastObservedAgeMs: null },
+      { type: 'DiskPressure', status: false, lastObservedAgeMs: null },
+      { type: 'PIDPressure', status: false, lastObservedAgeMs: null },
     ]);
     expect(calm.thresholds[0]?.notification.path).toBe(notify ? 'memcg-threshold' : 'polling');
 

@@ -166,7 +166,6 @@ describeWith({ root: true, cgroupV1: true }, 'the host as node', () => {
     expect(status.counters.kernelWakeups).toBeGreaterThan(before);
     expect(status.pods.map(({ name }) => name).toSorted()).toEqual([
       `${parent}/besteffort/pod-small`,
-      `${parent}/burstable/pod-leak`,
       `${parent}/pod-web`,
     ]);
     for (const { pid } of [web, small, ...others]) expect(isAlive(pid)).toBe(true);

@@ -56,7 +56,12 @@ describeWith({ root: true, cgroupV1: true }, 'the status socket', () => {
       apiVersion: 'evictd.dev/v1alpha1',
       kind: 'Status',
       node: { cgroup: node.path },
-      signals: [{ signal: 'memory.available', unit: 'bytes', capacity: 256 * MI }],
+      signals: expect.any(Array),
+    });
+    expect(document.signals[0]).toMatchObject({
+      signal: 'memory.available',
+      unit: 'bytes',
+      capacity: 256 * MI,
     });
     expect(Number.isInteger(document.signals[0]?.available)).toBe(true);
     const text = await runEvictd(['status', '--socket', daemon.socketPath]);
@@ -135,7 +140,7 @@ describeWith({ root: true, cgroupV1: true }, 'the status socket', () => {
     expect(readFileSync(file, 'utf8')).toBe('precious');
   });
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s ends the daemon with 0', async (signal) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('%s ends the daemon with 0', async (signal) => {
     const node = makeNode(256 * MI);
     const web = await node.bystander();
     const daemon = await startDaemon({ node: node.path });

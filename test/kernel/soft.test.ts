@@ -86,6 +86,7 @@ describeWith({ root: true, cgroupV1: true }, 'a soft threshold', () => {
     web.expectAlive();
     await daemon.stop();
     expect(daemon.said()).toEqual([
+      expect.stringContaining('naming some signals drops the default thresholds'),
       'ready',
       'threshold met',
       'node condition set',

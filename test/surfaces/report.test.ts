@@ -50,6 +50,7 @@ function linesOf(by: Policy, ...samples: readonly Sample[]): readonly (readonly 
     const { logger, lines } = fakeLogger();
     const turn: Turn = {
       ...step(by, before?.state ?? INITIAL_STATE, one),
+      policy: by,
       reason: 'wakeup',
       sample: one,
       podsDueAtMs: 0,
@@ -78,6 +79,7 @@ describe('reportTurn', () => {
     const one = sample(0, 50 * MI, PODS);
     const turn: Turn = {
       ...step(BY, INITIAL_STATE, one),
+      policy: BY,
       reason: 'wakeup',
       sample: one,
       podsDueAtMs: 0,
@@ -162,6 +164,7 @@ describe('reportTurn', () => {
     const one = sample(0, 500 * MI, PODS);
     const turn: Turn = {
       ...step(BY, INITIAL_STATE, one),
+      policy: BY,
       reason: 'due',
       sample: one,
       podsDueAtMs: 0,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Turn } from '../../src/core/pipeline.ts';
 import { INITIAL_STATE, type Sample, step } from '../../src/core/step.ts';
+import type { FilesystemState } from '../../src/ports/filesystem.ts';
 import {
   EMPTY_MODEL,
   type Model,
@@ -58,6 +59,7 @@ const READING = reading({
 function turnOf(one: Sample, before?: Turn): Turn {
   return {
     ...step(BY, before?.state ?? INITIAL_STATE, one),
+    policy: BY,
     reason: 'wakeup',
     sample: one,
     podsDueAtMs: one.nowMs + 10_000,
@@ -66,9 +68,34 @@ function turnOf(one: Sample, before?: Turn): Turn {
   };
 }
 
+const FILESYSTEM: FilesystemState = {
+  name: 'nodefs',
+  path: '/var/lib',
+  reading: {
+    path: '/var/lib',
+    atMs: 9000,
+    capacityBytes: 100 * GI,
+    availableBytes: 40 * GI,
+    inodes: 1000,
+    inodesFree: 500,
+    device: '8:1',
+    mountDevice: '8:1',
+    source: '/dev/sda1',
+    type: 'ext4',
+    mountPoint: '/',
+  },
+  error: undefined,
+  stale: false,
+};
+
 const modelOf = (...events: readonly ModelEvent[]): Model =>
   events.reduce(updateModel, EMPTY_MODEL);
-const seen = (turn: Turn): ModelEvent => ({ kind: 'turn', turn, readings: [READING] });
+const seen = (turn: Turn): ModelEvent => ({
+  kind: 'turn',
+  turn,
+  readings: [READING],
+  filesystems: [FILESYSTEM],
+});
 
 /** Keys and the types of their values, at every depth. */
 function shapeOf(one: unknown): unknown {
@@ -147,6 +174,25 @@ describe('statusDocument', () => {
           ageMs: 'number',
         },
       ],
+      filesystems: [
+        {
+          name: 'string',
+          path: 'string',
+          mountPoint: 'string',
+          type: 'string',
+          source: 'string',
+          device: 'string',
+          capacityBytes: 'number',
+          availableBytes: 'number',
+          inodes: 'number',
+          inodesFree: 'number',
+          readAt: 'string',
+          ageMs: 'number',
+          stale: 'boolean',
+          error: 'null',
+        },
+      ],
+      layout: { kind: 'string', groups: [['string']] },
       thresholds: [
         {
           signal: 'string',
@@ -170,6 +216,7 @@ describe('statusDocument', () => {
           priority: 'number',
           qosClass: 'string',
           workingSetBytes: 'null',
+          pids: 'null',
           requestBytes: 'number',
           gracePeriodSeconds: 'number',
           protected: 'null',
@@ -202,6 +249,7 @@ describe('statusDocument', () => {
           reason: 'string',
           decidedAt: 'string',
           signal: 'string',
+          unit: 'string',
           kind: 'string',
           level: 'number',
           available: 'number',
@@ -241,6 +289,8 @@ describe('statusDocument', () => {
     ]);
     expect(document.conditions).toStrictEqual([
       { type: 'MemoryPressure', status: true, lastObservedAgeMs: 1000 },
+      { type: 'DiskPressure', status: false, lastObservedAgeMs: null },
+      { type: 'PIDPressure', status: false, lastObservedAgeMs: null },
     ]);
     expect(document.evicting).toStrictEqual({ pod: 'leak', hard: true });
     expect(document.evictions[0]).toMatchObject({
@@ -303,6 +353,7 @@ describe('statusDocument', () => {
         reason: 'EvictionImpossible',
         decidedAt: '2026-01-01T12:00:00.005Z',
         signal: 'memory.available',
+        unit: 'bytes',
         kind: 'hard',
         level: 100 * MI,
         available: 40 * MI,
@@ -351,6 +402,8 @@ describe('statusDocument', () => {
     });
     expect(document.conditions).toStrictEqual([
       { type: 'MemoryPressure', status: false, lastObservedAgeMs: null },
+      { type: 'DiskPressure', status: false, lastObservedAgeMs: null },
+      { type: 'PIDPressure', status: false, lastObservedAgeMs: null },
     ]);
   });
 

@@ -5,6 +5,7 @@ import {
   evictDecision,
   MI,
   observation,
+  policy,
   sample,
   threshold,
 } from '../support/builders.ts';
@@ -20,6 +21,7 @@ export function decisionTurn(kind: keyof typeof DECISIONS): Turn {
   const met = kind === 'calm' ? [] : [threshold()];
   const available = kind === 'calm' ? 500 * MI : 50 * MI;
   return {
+    policy: policy(),
     reason: 'wakeup',
     sample: sample(0, available, { pods: [] }),
     state: { ...INITIAL_STATE, observations: [observation(available)], met, due: met },

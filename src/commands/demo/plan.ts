@@ -90,12 +90,17 @@ export const LIMITS_MS = {
 /** How long the node is shown at rest before the leak starts, ms. */
 export const CALM_MS = 600;
 
+/** The host's disks are no part of the story: their default thresholds are off, and not just dropped. */
+const DISKS_OFF = ['nodefs', 'imagefs']
+  .map((name) => `${name}.available<0%,${name}.inodesFree<0%`)
+  .join(',');
+
 /** What the demo runs: evictd's own arguments. */
 export function daemonArguments(directory: string, socketPath: string): readonly string[] {
   return [
     'run',
     `--node-cgroup=${directory}`,
-    `--eviction-hard=${THRESHOLD_TEXT}`,
+    `--eviction-hard=${THRESHOLD_TEXT},${DISKS_OFF}`,
     '--kernel-memcg-notification',
     '--eviction-pressure-transition-period=1s',
     ...PODS.map(podFlag),

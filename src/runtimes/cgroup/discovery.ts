@@ -21,7 +21,38 @@ export interface PodPlaces {
   readonly parents: readonly BytePath[];
   /** Cgroups that are pods because somebody names them, relative to the node's. */
   readonly named: readonly BytePath[];
+  /** What else the rules of a configuration make pods; undefined where there are none. */
+  readonly rules?: RulePlaces;
 }
+
+/** Where the rules of a configuration look for pods. */
+export interface RulePlaces {
+  /** Whether all that the kubelet keeps are pods, in the node's cgroup and one level below it. */
+  readonly kubepods: boolean;
+  /** Cgroups, `.` for the node's own, so many levels below which there may be pods. */
+  readonly globs: readonly { readonly below: BytePath; readonly levels: number }[];
+  /** Whether the rules make a pod of what lies there. */
+  readonly isPod: (name: BytePath) => boolean;
+  /** Whether what lies there must not die with what a wildcard names above it. */
+  readonly isSpared: (name: BytePath) => boolean;
+  /** The monotonic clock. */
+  readonly nowMs: () => number;
+}
+
+/** How many cgroups below one that a wildcard names are looked at; where there are more it is no pod. */
+const BELOW_LIMIT = 256;
+
+/** For how long it is remembered what lies below, ms. */
+const BELOW_AGE_MS = 5000;
+
+/** What was found below cgroups that wildcards name: whether they may be pods. */
+const known = new WeakMap<
+  RulePlaces,
+  Map<BytePath, { readonly isPod: boolean; readonly atMs: number }>
+>();
+
+/** How many cgroups one listing goes through for the rules. */
+export const WALK_LIMIT = 20_000;
 
 /** A cgroup that is a pod. */
 export interface FoundPod {
@@ -38,8 +69,9 @@ export interface PodList {
 }
 
 /**
- * The pods, each once: the children of each parent, and what is named. Without parents the node's
- * own cgroup is one, unless it is the root. What vanishes meanwhile, or is not there yet, is left out.
+ * The pods, each once: the children of each parent, what is named, and what the rules say. Without
+ * parents and rules the node's own cgroup is a parent, unless it is the root. What vanishes meanwhile, or
+ * is not there yet, is left out.
  *
  * - `kubepods` (the kubelet's cgroupfs driver) and `kubepods.slice`, `…-kubepods.slice` (its systemd
  *   driver) and the QoS directories in them are parents wherever they are met, and no pods even if
@@ -50,8 +82,8 @@ export interface PodList {
  * - What is below a pod is none, unless it is named or its parent is given.
  * - Paths that are empty or hold `.` or `..` lead nowhere; the configuration refuses them.
  */
-export function listPods({ directory, isRoot, parents, named }: PodPlaces): PodList {
-  const given = parents.length > 0 || isRoot ? parents : ['.'];
+export function listPods({ directory, isRoot, parents, named, rules }: PodPlaces): PodList {
+  const given = parents.length > 0 || isRoot || rules !== undefined ? parents : ['.'];
   const places = given.flatMap((parent) => placeOf(parent, isRoot) ?? []);
   const names = named.filter(isBelow);
   const holders = new Set([...places, ...[...places, ...names].flatMap(ancestorsOf)]);
@@ -61,6 +93,7 @@ export function listPods({ directory, isRoot, parents, named }: PodPlaces): PodL
   for (const place of places) {
     addBelow(listing, place, kubepodsAt([...base, ...componentsOf(place)]));
   }
+  if (rules !== undefined) addByRules(listing, rules);
   return { pods: [...listing.found.values()], trouble: listing.trouble };
 }
 
@@ -79,6 +112,71 @@ function addNamed(listing: Listing, name: BytePath, components: readonly BytePat
   const parent = kubepodsAt(components.slice(0, -1));
   const isKubernetes = parent !== undefined && isPodOf(parent, components.at(-1) ?? '');
   listing.found.set(name, { name, qosClass: isKubernetes ? parent.qosClass : undefined });
+}
+
+function addByRules(listing: Listing, rules: RulePlaces): void {
+  const { kubepods, globs, isPod } = rules;
+  if (kubepods) addKubepods(listing);
+  let left = WALK_LIMIT;
+  const walk = (place: BytePath, levels: number): void => {
+    for (const child of childNames(listing, place)) {
+      const name = place === '' ? child : `${place}/${child}`;
+      left -= 1;
+      if (left < 0) {
+        listing.trouble = `there are more than ${WALK_LIMIT} cgroups: the others are not seen`;
+        return;
+      }
+      // What is below a pod is none.
+      if (isPod(name) && isAlone(listing, rules, name)) add(listing, name, undefined);
+      else if (levels > 1) walk(name, levels - 1);
+    }
+  };
+  for (const { below, levels } of globs) walk(below === '.' ? '' : below, levels);
+}
+
+/**
+ * Whether nothing below what a wildcard names must be spared: it would be killed with it. Looked at
+ * every {@link BELOW_AGE_MS}.
+ */
+function isAlone(listing: Listing, rules: RulePlaces, name: BytePath): boolean {
+  const atMs = rules.nowMs();
+  const memory = known.get(rules) ?? new Map();
+  known.set(rules, memory);
+  const before = memory.get(name);
+  if (before !== undefined && atMs - before.atMs < BELOW_AGE_MS) return before.isPod;
+  const isPod = !holdsSpared(listing, rules, name);
+  if (memory.size >= WALK_LIMIT) memory.clear();
+  memory.set(name, { isPod, atMs });
+  return isPod;
+}
+
+function holdsSpared(listing: Listing, { isSpared }: RulePlaces, top: BytePath): boolean {
+  const left = [top];
+  for (let count = 0; left.length > 0; count += 1) {
+    const place = left.pop() as BytePath;
+    if (place !== top && (isSpared(place) || listing.holders.has(place))) return true;
+    if (count >= BELOW_LIMIT) {
+      listing.trouble = `${toText(top)} holds more than ${BELOW_LIMIT} cgroups: it is no pod`;
+      return true;
+    }
+    for (const child of childNames(listing, place)) left.push(`${place}/${child}`);
+  }
+  return false;
+}
+
+/** The kubelet's pods, whose tree hangs in the node's cgroup or in a child of it (`kubelet.slice`). */
+function addKubepods(listing: Listing): void {
+  for (const child of childNames(listing, '')) {
+    const here = kubepodsNamed(child);
+    if (here !== undefined) {
+      addBelow(listing, child, here);
+      continue;
+    }
+    for (const grandchild of childNames(listing, child)) {
+      const inner = kubepodsNamed(grandchild);
+      if (inner !== undefined) addBelow(listing, `${child}/${grandchild}`, inner);
+    }
+  }
 }
 
 /** @param here what the place is to the kubelet; undefined where it is nothing, and all children are pods */

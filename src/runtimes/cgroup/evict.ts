@@ -53,6 +53,8 @@ class Eviction {
   #killTimer = new Subscription();
   #checkTimer = new Subscription();
   #killedAtMs: number | undefined;
+  readonly #forbidden: () => string | undefined;
+  #isInGrace = false;
   #thawTried = false;
   #reapTried = false;
   #obstacle = '';
@@ -60,12 +62,13 @@ class Eviction {
 
   constructor(
     handle: PodHandle,
-    { rehearsal = false }: EvictRequest,
+    { rehearsal = false, forbidden = () => undefined }: EvictRequest,
     { means, scheduler }: EvictDependencies,
     subscriber: Subscriber<EvictProgress>,
   ) {
     this.#handle = handle;
     this.#victim = new Victim(handle.held, means, rehearsal);
+    this.#forbidden = forbidden;
     this.#scheduler = scheduler;
     this.#subscriber = subscriber;
   }
@@ -96,6 +99,7 @@ class Eviction {
   #terminate(): void {
     const round = this.#signal(() => this.#victim.terminate());
     if (!this.#begin(round)) return;
+    this.#isInGrace = true;
     this.#subscriber.next({ kind: 'terminating', processes: this.#victim.signalled });
     this.#report(round);
     this.#checkLater();
@@ -103,6 +107,11 @@ class Eviction {
 
   #kill(): void {
     this.#killTimer.unsubscribe();
+    const reason = this.#isInGrace ? this.#forbidden() : undefined;
+    if (reason !== undefined) {
+      this.#refuse('protected', `in its grace: ${reason}`);
+      return;
+    }
     const round = this.#signal(() => this.#victim.kill());
     if (!this.#begin(round)) return;
     this.#killedAtMs = this.#now();

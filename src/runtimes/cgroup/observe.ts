@@ -14,11 +14,19 @@ export interface PodFields {
   readonly protected: boolean;
 }
 
+/** The same of a rule. */
+export interface RuleFields extends PodFields {
+  /** What the pod is called; its path where that is undefined. */
+  readonly name: string | undefined;
+}
+
 export interface ObserveInputs {
   readonly places: PodPlaces;
   readonly handles: HandleCache;
   /** By pod name. */
   readonly fields: ReadonlyMap<string, PodFields>;
+  /** What the rules of a configuration say of a cgroup, by its path relative to the node's. */
+  readonly ruleOf?: (name: string) => RuleFields | undefined;
   /** Cgroup directories of evictd, its ancestors and its helpers. */
   readonly ownDirectories: () => readonly string[];
   readonly nowMs: () => number;
@@ -28,6 +36,10 @@ export interface ObserveInputs {
   readonly noteTrouble?: (trouble: string | undefined) => void;
   /** As procfs says, by default. */
   readonly oomScoreAdjOf?: OomScoreAdjOf;
+  /** Counts of each pod what a limit of PIDs is about; by default nothing is counted. */
+  readonly countPids?: (handle: PodHandle) => number | undefined;
+  /** Whether that is processes, not tasks. */
+  readonly countsProcesses?: boolean;
 }
 
 /** A pod of less, bytes, is looked at whether it has a process at all: without one there is nothing to kill. */
@@ -88,17 +100,21 @@ function observePod(
   const isSuspect = inputs.checkEmpty === true || (counters?.workingSetBytes ?? 0) < SMALL_BYTES;
   const isEmpty = isSuspect ? handle.checkEmpty() : handle.isKnownEmpty();
   const name = toText(found.name);
-  const fields = inputs.fields.get(name);
+  const rule = inputs.ruleOf?.(name);
+  const fields = inputs.fields.get(name) ?? rule;
   const memoryRequestNano =
     fields?.memoryRequestNano ?? requestOf(found.qosClass, handle, counters?.softLimitBytes, nowMs);
-  const because = protection(protections, name, handle.path, isEmpty);
+  const isProtected = rule?.protected === true;
+  const because = isProtected ? CONFIGURED : protection(protections, name, handle.path, isEmpty);
   const pod = {
     id: handle.id,
-    name,
+    name: rule?.name ?? name,
     priority: fields?.priority ?? 0,
     qosClass: found.qosClass ?? qosClass(memoryRequestNano, handle, nowMs),
     memoryRequestNano,
     workingSetBytes: counters?.workingSetBytes,
+    pids: inputs.countPids?.(handle),
+    ...(inputs.countsProcesses === true ? { pidsAre: 'processes' as const } : {}),
     gracePeriodSeconds: fields?.gracePeriodSeconds,
     protectedBecause: because ?? handle.sparedBecause(),
     atMs: nowMs,
@@ -185,6 +201,8 @@ function qosClass(requestNano: bigint, handle: PodHandle, nowMs: number): QosCla
     : 'Burstable';
 }
 
+const CONFIGURED = 'configured';
+
 /** What protects pods wherever they are. */
 interface Protections {
   /** Cgroup directories of evictd's own processes. */
@@ -199,7 +217,7 @@ function protection(
   path: string,
   isEmpty: boolean,
 ): string | undefined {
-  if (configured.some((one) => isWithin(name, one))) return 'configured';
+  if (configured.some((one) => isWithin(name, one))) return CONFIGURED;
   if (own.some((directory) => isWithin(directory, path)))
     return 'holds evictd, one of its ancestors or helpers';
   return isEmpty ? 'holds no process' : undefined;

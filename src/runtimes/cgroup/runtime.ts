@@ -1,6 +1,7 @@
 import { defer, finalize, type Observable, of, type SchedulerLike, tap, throwError } from 'rxjs';
 import { ancestry } from '../../kernel/ancestry.ts';
-import { type BytePath, fromText } from '../../kernel/byte-path.ts';
+import { asPath, type BytePath, fromText, toText } from '../../kernel/byte-path.ts';
+import { readControlFile } from '../../kernel/control-file.ts';
 import {
   cgroupOf,
   findHierarchy,
@@ -13,25 +14,66 @@ import {
 import { oomScoreAdj as readOomScoreAdj } from '../../kernel/oom-score-adj.ts';
 import type { NativeAddon, Pidfd } from '../../native/types.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
+import type { PodPlaces } from './discovery.ts';
 import { evictPod } from './evict.ts';
 import { type HandleCache, handleCache } from './handle-cache.ts';
 import { killingOf } from './killing.ts';
-import { observePods, type PodFields } from './observe.ts';
+import { observePods, type PodFields, type RuleFields } from './observe.ts';
 import { oomKillsOf } from './oom-kills.ts';
 import { processByPid } from './pid-kill.ts';
 import type { PodHandle } from './pod-handle.ts';
+import { countBelow, type PidKind, processesBelow } from './subtree.ts';
 import type { Means } from './victim.ts';
 
-export interface CgroupRuntimeInputs {
+/** Which cgroups are pods, and what they have no field for. */
+export interface PodSelection {
+  /** Cgroups whose children are the pods, relative to the node's; none for that itself. */
+  readonly parents: readonly string[];
+  /** What a cgroup has no field for, by pod name. */
+  readonly fields: ReadonlyMap<string, PodFields>;
+  /** What else the rules of a configuration make pods, and what they say of them. */
+  readonly rules?: PodRules;
+  /** Counts processes where PIDs are short, as the kubelet does; by default tasks. */
+  readonly countProcesses?: boolean;
+}
+
+/** The rules of a configuration; paths are texts relative to the node's cgroup. */
+export interface PodRules {
+  /** Cgroups that are pods themselves. */
+  readonly named: readonly string[];
+  /** Cgroups whose children are pods. */
+  readonly parents: readonly string[];
+  /** Whether all that the kubelet keeps are pods. */
+  readonly kubepods: boolean;
+  /** Cgroups, `.` for the node's own, so many levels below which there may be pods. */
+  readonly globs: readonly { readonly below: string; readonly levels: number }[];
+  /** The rule of a cgroup; undefined where none makes it a pod. */
+  readonly match: (path: string) => RuleFields | undefined;
+  /** Whether the host itself, or what runs it, is there: no wildcard takes it along. */
+  readonly holdsHost: (path: string) => boolean;
+}
+
+/** For how many cgroups it is remembered what the rules say of them. */
+const REMEMBERED_MATCHES = 20_000;
+
+/** The same, asked once for each cgroup. */
+function remembered(match: PodRules['match']): PodRules['match'] {
+  const known = new Map<string, RuleFields | undefined>();
+  return (path) => {
+    if (known.has(path)) return known.get(path);
+    if (known.size >= REMEMBERED_MATCHES) known.clear();
+    const found = match(path);
+    known.set(path, found);
+    return found;
+  };
+}
+
+export interface CgroupRuntimeInputs extends PodSelection {
   /** The node's cgroup directory (v1 memory hierarchy). */
   readonly directory: string;
   /** Whether it is the root of the hierarchy. */
   readonly isRoot: boolean;
-  /** Cgroups whose children are the pods, relative to the node's; none for that itself. */
-  readonly parents: readonly string[];
   readonly hierarchy: Hierarchy;
-  /** What a cgroup has no field for, by pod name. */
-  readonly fields: ReadonlyMap<string, PodFields>;
   /** Undefined where the addon is missing: then `cgroup.kill` is what is left, where it is safe. */
   readonly native: NativeAddon | undefined;
   /** Whether a pid may be signalled where there is neither pidfd nor a safe `cgroup.kill`. */
@@ -51,18 +93,51 @@ export interface CgroupRuntimeInputs {
  */
 const ANCESTRY_AGE_MS = 10_000;
 
+/** A runtime whose pods can be told anew. */
+export interface CgroupRuntime extends Runtime {
+  /** Other cgroups are the pods from the next listing on; an eviction that runs goes on. */
+  select(selection: PodSelection): void;
+}
+
 /** Pods as plain cgroups of a v1 memory hierarchy. */
-export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
+export function cgroupRuntime(inputs: CgroupRuntimeInputs): CgroupRuntime {
   const { native, scheduler } = inputs;
   const directory = fromText(inputs.directory);
-  const places = {
-    directory,
-    isRoot: inputs.isRoot,
-    parents: inputs.parents.map(fromText),
-    named: [...inputs.fields.keys()].map(fromText),
-  };
-  const handles = handleCache(directory);
   const nowMs = (): number => scheduler.now();
+  let selection: PodSelection = inputs;
+  let ruleOf: PodRules['match'] = () => undefined;
+  let places: PodPlaces = { directory, isRoot: inputs.isRoot, parents: [], named: [] };
+  const select = (selected: PodSelection): void => {
+    const { parents, fields, rules } = selected;
+    selection = selected;
+    const match = remembered(rules?.match ?? (() => undefined));
+    ruleOf = match;
+    places = {
+      directory,
+      isRoot: inputs.isRoot,
+      parents: [...parents, ...(rules?.parents ?? [])].map(fromText),
+      named: [...fields.keys(), ...(rules?.named ?? [])].map(fromText),
+      ...(rules === undefined
+        ? {}
+        : {
+            rules: {
+              kubepods: rules.kubepods,
+              globs: rules.globs.map(({ below, levels }) => ({ below: fromText(below), levels })),
+              isPod: (name) => match(toText(name)) !== undefined,
+              isSpared: (name) => {
+                const text = toText(name);
+                return rules.holdsHost(text) || match(text)?.protected === true;
+              },
+              nowMs,
+            },
+          }),
+    };
+  };
+  select(inputs);
+  const inNode = pidsInNode(inputs);
+  const countPids = (handle: PodHandle): number | undefined =>
+    inNode(handle, selection.countProcesses === true ? 'cgroup.procs' : 'tasks');
+  const handles = handleCache(directory);
   const own = ownProcesses(inputs, nowMs);
   const unified = findUnified();
   const killing = killingOf({ native, allowPidKill: inputs.allowPidKill, unified });
@@ -83,20 +158,24 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
   };
   return {
     capabilities,
-    observePods: () => {
+    observePods: (counts) => {
       const checkEmpty = isEmptySuspected;
       isEmptySuspected = false;
-      const { fields } = inputs;
+      const { fields } = selection;
       return observePods({
         places,
         handles,
         fields,
+        ruleOf,
         ownDirectories: own.directories,
         nowMs,
         checkEmpty,
         noteTrouble,
+        ...(counts?.pids === true ? { countPids } : {}),
+        countsProcesses: selection.countProcesses === true,
       });
     },
+    select,
     podsTrouble: () => trouble,
     oomKills: () => oomKillsOf(places),
     evict: (request) =>
@@ -119,6 +198,40 @@ export function cgroupRuntime(inputs: CgroupRuntimeInputs): Runtime {
       }),
     close: () => handles.close(),
   };
+}
+
+/** How many processes of a pod without a group of its own among the node's PIDs are looked up. */
+const LOOKED_UP_PROCESSES = 1024;
+
+/**
+ * Counts what a pod has of the PIDs that its node may have. Where those are limited by the node's own
+ * group in the pids hierarchy, only what lies in that counts: the end of anybody else frees none.
+ */
+function pidsInNode({
+  directory,
+  isRoot,
+  hierarchy,
+}: CgroupRuntimeInputs): (handle: PodHandle, what: PidKind) => number | undefined {
+  const pids = isRoot ? undefined : findHierarchy('pids');
+  const node = pids && sameGroupIn(pids, hierarchy, fromText(directory));
+  return ({ held, name }, what) => {
+    const all = countBelow(held, what);
+    if (pids === undefined || node === undefined || all === undefined || !hasPidLimit(node))
+      return all;
+    const inTwin = countBelow(`${node}/${name}`, what) ?? 0;
+    if (inTwin > 0) return Math.min(all, inTwin);
+    const path = pathIn(pids, node);
+    return processesBelow(held, LOOKED_UP_PROCESSES).filter((pid) => isInCgroup(pid, 'pids', path))
+      .length;
+  };
+}
+
+function hasPidLimit(group: BytePath): boolean {
+  try {
+    return readControlFile(asPath(`${group}/pids.max`)).trim() !== 'max';
+  } catch {
+    return false;
+  }
 }
 
 /** By what the processes of a pod are reached: all that depends on no pod is looked up once. */

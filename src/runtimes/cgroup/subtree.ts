@@ -83,6 +83,33 @@ export function processesOf(directory: BytePath): readonly number[] {
   }
 }
 
+/** The file that lists tasks, or processes. */
+export type PidKind = 'tasks' | 'cgroup.procs';
+
+/**
+ * How many tasks (threads) there are in a cgroup and in all below it, or processes; undefined when
+ * a list cannot be read.
+ */
+export function countBelow(top: BytePath, what: PidKind): number | undefined {
+  try {
+    let count = 0;
+    for (const directory of subtree(top)) count += linesOf(`${directory}/${what}`);
+    return count;
+  } catch {
+    return undefined;
+  }
+}
+
+function linesOf(path: BytePath): number {
+  try {
+    return readControlFile(asPath(path)).split('\n').length - 1;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENODEV') return 0;
+    throw error;
+  }
+}
+
 /**
  * The processes of a cgroup and of all below it.
  *

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { compilePodRules, holdsHost, podPlacesOf } from '../../../src/config/pod-globs.ts';
 import { asPath, type BytePath, fromText } from '../../../src/kernel/byte-path.ts';
 import {
   listPods,
@@ -343,5 +344,142 @@ describe('listPods', () => {
     expect(trouble).toBe(`${top}/file cannot be listed: ENOTDIR`);
     rmSync(top, { recursive: true });
     expect(listIn(top)).toEqual({ pods: [], trouble: undefined });
+  });
+});
+
+describe('by rules', () => {
+  /** Places that a rule may name, with what is in them. */
+  const HOST = [
+    ...CGROUPFS,
+    'docker/4567/inner',
+    'machine.slice/vm.scope',
+    'system.slice/web.service/worker',
+    'system.slice/docker.service',
+    'kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-poddddd_4.slice/x',
+  ];
+
+  /** As the daemon has it of a configuration. */
+  function listByRules(...cgroups: readonly string[]): readonly string[] {
+    const rules = cgroups.map((cgroup) => ({
+      cgroup,
+      name: undefined,
+      priority: undefined,
+      memoryRequestNano: undefined,
+      gracePeriodSeconds: undefined,
+      protected: false,
+    }));
+    const { named, parents, kubepods, globs } = podPlacesOf(rules);
+    const match = compilePodRules(rules);
+    return shown(
+      listIn(treeOf(HOST), {
+        isRoot: true,
+        parents,
+        named,
+        rules: {
+          kubepods,
+          globs,
+          isPod: (name) => match(name) !== undefined,
+          isSpared: (name) => holdsHost(name) || match(name)?.protected === true,
+          nowMs: () => 0,
+        },
+      }),
+    );
+  }
+
+  it.each<[string, readonly string[], readonly string[]]>([
+    ['none: nothing', [], []],
+    [
+      'kubepods: the pods of all QoS classes, of either driver, one level below too',
+      ['kubepods'],
+      [
+        ...CGROUPFS_PODS,
+        'kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-poddddd_4.slice: Guaranteed',
+      ],
+    ],
+    ['docker: its children', ['docker'], ['docker/0123', 'docker/4567']],
+    ['machine.slice: its children', ['machine.slice'], ['machine.slice/vm.scope']],
+    [
+      'a glob: what it matches, without what keeps the host going',
+      ['system.slice/*.service'],
+      ['system.slice/web.service'],
+    ],
+    [
+      'a literal name: that, whatever it is',
+      ['system.slice/docker.service'],
+      ['system.slice/docker.service'],
+    ],
+    [
+      '** at the end: what lies in it; of a pod nothing below',
+      ['docker/**'],
+      ['docker/0123', 'docker/4567'],
+    ],
+    [
+      'several: each once',
+      ['docker', 'docker/*', 'machine.slice'],
+      ['docker/0123', 'docker/4567', 'machine.slice/vm.scope'],
+    ],
+    [
+      'what holds a named pod is none',
+      ['docker/*', 'docker/4567/inner'],
+      ['docker/0123', 'docker/4567/inner'],
+    ],
+    ['nowhere', ['no-such/*', 'neither'], []],
+  ])('%s', (_, rules, expected) => {
+    expect(listByRules(...rules)).toStrictEqual([...expected].sort());
+  });
+
+  it('a wildcard takes nothing along that must be spared: a protected cgroup, a unit of the host', () => {
+    const rules = (...given: readonly (readonly [string, boolean?])[]) =>
+      given.map(([cgroup, isProtected = false]) => ({
+        cgroup,
+        name: undefined,
+        priority: undefined,
+        memoryRequestNano: undefined,
+        gracePeriodSeconds: undefined,
+        protected: isProtected,
+      }));
+    const tree = treeOf([
+      'x/critical-db',
+      'x/batch',
+      'az.slice/containerd.service',
+      'az.slice/app.scope',
+      'system.slice/system-ssh.slice/ssh@0-1.service',
+      'y/inner',
+    ]);
+    const list = (...given: readonly (readonly [string, boolean?])[]) => {
+      const all = rules(...given);
+      const { named, parents, kubepods, globs } = podPlacesOf(all);
+      const match = compilePodRules(all);
+      const isPod = (name: string) => match(name) !== undefined;
+      const isSpared = (name: string) => holdsHost(name) || match(name)?.protected === true;
+      const places = { kubepods, globs, isPod, isSpared, nowMs: () => 0 };
+      return shown(listIn(tree, { isRoot: true, parents, named, rules: places }));
+    };
+    expect(list(['*/critical-*', true], ['*'])).toStrictEqual(['x/critical-db', 'y']);
+    expect(list(['*'])).toStrictEqual(['x', 'y']);
+    expect(list(['*/*'])).toStrictEqual([
+      'az.slice/app.scope',
+      'x/batch',
+      'x/critical-db',
+      'y/inner',
+    ]);
+    expect(list(['system.slice/*'])).toStrictEqual([]);
+  });
+
+  it('what a wildcard names and holds too much to be looked at is none, and that is said', () => {
+    const tree = treeOf([...Array(300).keys()].map((index) => `big/${index}`));
+    const places = { kubepods: false, globs: [{ below: '.', levels: 1 }], nowMs: () => 0 };
+    const rules = { ...places, isPod: () => true, isSpared: () => false };
+    const { pods, trouble } = listIn(tree, { isRoot: true, rules });
+    expect(pods).toStrictEqual([]);
+    expect(trouble).toBe('big holds more than 256 cgroups: it is no pod');
+  });
+
+  it('everything, by one glob: no unit of the host, no holder of pods', () => {
+    const found = listByRules('**');
+    expect(found).toContain('system.slice/web.service');
+    expect(found.join('\n')).not.toMatch(
+      /sshd|kubelet\.service|docker\.service|^docker$|^kubepods$|^user\.slice$/m,
+    );
   });
 });

@@ -110,6 +110,41 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     expect(await stubborn.exited).toMatchObject({ signal: 'SIGKILL' });
   });
 
+  it('gets no KILL after its grace where that is forbidden by then', async () => {
+    const node = makeNode();
+    const pod = node.child('pod');
+    const stubborn = await spawnMemory({ cgroups: [pod.path], onTerm: 'ignore' });
+    const escalations$ = new Subject<number>();
+    const runtime = runtimeOf(node.path);
+    const request = requestFor(runtime, 'pod', {
+      gracePeriodMs: 60_000,
+      escalations$,
+      forbidden: () => 'dry run',
+    });
+    const ended = progressOf(runtime, request);
+    await within(stubborn.terminated, LIMIT_MS, 'TERM comes');
+    escalations$.next(0);
+    expect((await ended).at(-1)).toEqual({
+      kind: 'refused',
+      reason: 'protected',
+      detail: 'in its grace: dry run',
+    });
+    process.kill(stubborn.pid, 0);
+    await stubborn.kill();
+  });
+
+  it('is not asked before a KILL at once', async () => {
+    const node = makeNode();
+    const child = await spawnMemory({ cgroups: [node.child('pod').path] });
+    const runtime = runtimeOf(node.path);
+    const progress = await progressOf(
+      runtime,
+      requestFor(runtime, 'pod', { forbidden: () => 'no' }),
+    );
+    expect(progress.at(-1)).toMatchObject({ kind: 'empty' });
+    expect(await child.exited).toMatchObject({ signal: 'SIGKILL' });
+  });
+
   it('what joins after the KILL is killed too', async () => {
     const node = makeNode();
     const pod = node.child('pod');
