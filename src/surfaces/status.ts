@@ -229,6 +229,7 @@ function withoutEvicted(
 }
 
 function withDegraded(model: Model, part: string, reason: string | undefined): Model {
+  if (model.degraded.get(part) === reason) return model;
   const degraded = new Map(model.degraded);
   if (reason === undefined) degraded.delete(part);
   else degraded.set(part, reason);
