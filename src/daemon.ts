@@ -51,7 +51,6 @@ import type { NativeAddon } from './native/types.ts';
 import type { FilesystemNotice, FilesystemState } from './ports/filesystem.ts';
 import type { NotificationPath } from './ports/notification.ts';
 import type { OomNotice } from './ports/oom-kills.ts';
-import type { MemoryReading } from './ports/readings.ts';
 import type { EvictProgress, Killing, Runtime } from './ports/runtime.ts';
 import { type CgroupRuntime, cgroupRuntime, type PodSelection } from './runtimes/cgroup/runtime.ts';
 import { diskPollMs } from './sources/disk.ts';
@@ -142,9 +141,9 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   // What is degraded at the start is said before anybody listens.
   const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
 
-  const notices$: Observable<MemcgNotice> = defer(() =>
-    kernelNotices(wiring, turns$.pipe(mergeMap(() => current.view.readings()))),
-  ).pipe(share());
+  const notices$: Observable<MemcgNotice> = defer(() => kernelNotices(wiring, turns$)).pipe(
+    share(),
+  );
   const measured$ = filesystemNotices(wiring).pipe(
     tap((notice) => current.view.note(notice)),
     share(),
@@ -181,7 +180,13 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         }),
       ),
     ),
-    turns$.pipe(mergeMap((turn) => turnEvents(turn, wiring))),
+    // From the turn that takes it in: one that comes at once is older than its own decision's turn.
+    turns$.pipe(
+      map(({ sample }) => sample.outcome),
+      filter((outcome) => outcome !== undefined),
+      map((outcome): ModelEvent => ({ kind: 'outcome', outcome })),
+    ),
+    turns$.pipe(map((turn) => turnEvent(turn, wiring))),
     notices$.pipe(
       map(
         (notice): ModelEvent =>
@@ -373,10 +378,7 @@ function thresholdsOf({ current }: Wiring, signal: Signal): readonly Threshold[]
 }
 
 /** Every kernel path there is, where it was asked for and can be had. */
-function kernelNotices(
-  wiring: Wiring,
-  readings$: Observable<MemoryReading>,
-): Observable<MemcgNotice> {
+function kernelNotices(wiring: Wiring, turns$: Observable<unknown>): Observable<MemcgNotice> {
   return wiring.settled$.pipe(
     map(() => notificationKey(wiring)),
     // What is armed stays so where a reload changes nothing about it.
@@ -390,7 +392,10 @@ function kernelNotices(
             native,
             directory,
             thresholds: thresholdsOf(wiring, signal),
-            readings$: readings$.pipe(filter((reading) => reading.signal === signal)),
+            readings$: turns$.pipe(
+              map(() => wiring.current().view.reading(signal)),
+              filter((reading) => reading !== undefined),
+            ),
           }),
         ),
       );
@@ -492,20 +497,16 @@ function forbidden(
 /** What is degraded where pods are missing from the listing. */
 const PODS = 'pods';
 
-function turnEvents(turn: Turn, { current, runtime }: Wiring): readonly ModelEvent[] {
+/** One event for all that a turn says: the model is made anew once. */
+function turnEvent(turn: Turn, { current, runtime }: Wiring): ModelEvent {
   const { view } = current();
-  const readings = view.readings();
-  const seen: ModelEvent = { kind: 'turn', turn, readings, filesystems: view.filesystems() };
-  const { outcome } = turn.sample;
-  return [
-    // From the turn that takes it in: one that comes at once is older than its own decision's turn.
-    ...(outcome === undefined ? [] : [{ kind: 'outcome', outcome } as const]),
-    seen,
-    ...[...view.troubles()].map(
-      ([part, reason]): ModelEvent => ({ kind: 'degraded', part, reason }),
-    ),
-    { kind: 'degraded', part: PODS, reason: runtime.podsTrouble() },
-  ];
+  return {
+    kind: 'turn',
+    turn,
+    readings: view.readings(),
+    filesystems: view.filesystems(),
+    troubles: new Map([...view.troubles(), [PODS, runtime.podsTrouble()]]),
+  };
 }
 
 /** What the kernel's OOM killer does: looked for at each turn, and when the node runs out of memory. */

@@ -3,7 +3,8 @@ import {
   defer,
   EMPTY,
   exhaustMap,
-  mergeMap,
+  filter,
+  ignoreElements,
   Observable,
   of,
   repeat,
@@ -62,6 +63,8 @@ export function memcgThresholds(inputs: MemcgInputs): Observable<MemcgNotice> {
       tap((reading) => {
         latest = reading;
       }),
+      // Most change nothing, and are to cost nothing.
+      filter((reading) => ladders.some((ladder) => ladder.rearming(reading) !== undefined)),
       exhaustMap((reading) =>
         defer(() => follow(latest ?? reading)).pipe(
           // What was read while a ladder was armed, its own wake-up's reading too, may have drifted.
@@ -76,6 +79,12 @@ export function memcgThresholds(inputs: MemcgInputs): Observable<MemcgNotice> {
       }),
     );
   });
+}
+
+/** What is to be armed, in bytes of the cgroup's counter, and for which level. */
+interface Rearming {
+  readonly arming: Arming;
+  readonly thresholdBytes: number;
 }
 
 /** The eventfds of one threshold. */
@@ -94,23 +103,29 @@ class Ladder {
     this.#notices = notices;
   }
 
-  /** Arms anew where the reading asks for it; completes when that is done. */
-  follow(reading: MemoryReading): Observable<never> {
+  /** What the reading asks to be armed anew; undefined where all may stay. */
+  rearming(reading: MemoryReading): Rearming | undefined {
     const thresholdBytes = thresholdLevel(this.#threshold, reading.capacityBytes, false);
     const { capacityBytes, deductedBytes, uncountedBytes } = reading;
     const before = this.#arming?.kind;
-    const wanted = inCounter(
+    const arming = inCounter(
       armingFor(capacityBytes, thresholdBytes, deductedBytes, before),
       uncountedBytes,
     );
     const isArmed =
       this.#arming !== undefined &&
       reading.cgroupId === this.#cgroupId &&
-      !needsRearming(this.#arming, wanted, thresholdBytes);
-    if (isArmed) return EMPTY;
-    this.#arming = wanted;
+      !needsRearming(this.#arming, arming, thresholdBytes);
+    return isArmed ? undefined : { arming, thresholdBytes };
+  }
+
+  /** Arms anew where the reading asks for it; completes when that is done. */
+  follow(reading: MemoryReading): Observable<never> {
+    const wanted = this.rearming(reading);
+    if (wanted === undefined) return EMPTY;
+    this.#arming = wanted.arming;
     this.#cgroupId = reading.cgroupId;
-    return defer(() => this.#arm(wanted, thresholdBytes)).pipe(mergeMap(() => EMPTY));
+    return defer(() => this.#arm(wanted)).pipe(ignoreElements());
   }
 
   close(): void {
@@ -118,7 +133,7 @@ class Ladder {
     for (const watch of this.#watches.splice(0)) watch.close();
   }
 
-  async #arm(arming: Arming, thresholdBytes: number): Promise<void> {
+  async #arm({ arming, thresholdBytes }: Rearming): Promise<void> {
     const old = this.#watches.length;
     const errors: string[] = [];
     for (const event of eventsOf(arming)) {

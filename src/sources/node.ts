@@ -80,13 +80,16 @@ export function nodeView(inputs: NodeInputs, nowMs: () => number): NodeView {
     },
   );
   let measured = new Set<string>();
-  const readings = (): readonly MemoryReading[] =>
-    [...last.values()].flatMap((one) => (isFailure(one) ? [] : [one]));
+  let readings: readonly MemoryReading[] = [];
+  // Asked for several times at each turn, and made once.
+  let troubles: ReadonlyMap<string, string | undefined> | undefined;
   const readCounters = (): readonly SignalObservation[] => {
     last = new Map(memory.map((reader) => [reader.signal, reader.read()]));
     lastPids = pids.map((reader) => reader.read());
+    readings = [...last.values()].flatMap((one) => (isFailure(one) ? [] : [one]));
+    troubles = undefined;
     return [
-      ...readings().map((reading) => memoryAvailable(reading, memorySource)),
+      ...readings.map((reading) => memoryAvailable(reading, memorySource)),
       ...lastPids.flatMap((one) => (isFailure(one) ? [] : [one])),
     ];
   };
@@ -115,15 +118,16 @@ export function nodeView(inputs: NodeInputs, nowMs: () => number): NodeView {
       const found = others.find((one) => !isFailure(one) && one.signal === signal);
       return found === undefined || isFailure(found) ? undefined : found.available;
     },
-    readings,
-    reading: (signal) => readings().find((reading) => reading.signal === signal),
+    readings: () => readings,
+    reading: (signal) => readings.find((reading) => reading.signal === signal),
     filesystems: () => filesystems,
     note: (notice) => {
       filesystems = updateFilesystems(filesystems, notice);
+      troubles = undefined;
       if (notice.kind === 'read') measured.add(notice.reading.path);
     },
-    troubles: () =>
-      new Map([
+    troubles: () => {
+      troubles ??= new Map([
         ...memory.map(({ signal }) => [signal, troubleOf(last.get(signal))] as const),
         ...lastPids.map(
           (one) => ['pid.available', isFailure(one) ? one.error : undefined] as const,
@@ -131,7 +135,9 @@ export function nodeView(inputs: NodeInputs, nowMs: () => number): NodeView {
         ...filesystems.map(
           ({ name, path, error }) => [name, error && `${path}: ${error}`] as const,
         ),
-      ]),
+      ]);
+      return troubles;
+    },
     close: () => {
       for (const reader of [...memory, ...pids]) reader.close();
     },

@@ -92,6 +92,8 @@ export type ModelEvent =
       readonly turn: Turn;
       readonly readings: readonly MemoryReading[];
       readonly filesystems: readonly FilesystemState[];
+      /** By part: why it was not read as it should be; undefined when it was. */
+      readonly troubles: ReadonlyMap<string, string | undefined>;
     }
   /** Other settings hold from here on: what was said of the former ones' parts no longer does. */
   | { readonly kind: 'reloaded'; readonly thresholds: readonly ThresholdId[] }
@@ -155,7 +157,7 @@ const NOTIFICATION = 'notification ';
 
 function afterTurn(
   model: Model,
-  { turn, readings, filesystems }: Extract<ModelEvent, { kind: 'turn' }>,
+  { turn, readings, filesystems, troubles }: Extract<ModelEvent, { kind: 'turn' }>,
 ): Model {
   const evictions = withDecision(model.evictions, turn);
   return {
@@ -166,6 +168,7 @@ function afterTurn(
     evictions,
     impossible: withImpossible(model, turn),
     pods: turn.sample.pods ?? model.pods,
+    degraded: withTroubles(model.degraded, troubles),
     turns: model.turns + 1,
     refusedSamples:
       model.refusedSamples + readings.filter(({ refused }) => refused !== undefined).length,
@@ -229,11 +232,22 @@ function withoutEvicted(
 }
 
 function withDegraded(model: Model, part: string, reason: string | undefined): Model {
-  if (model.degraded.get(part) === reason) return model;
-  const degraded = new Map(model.degraded);
-  if (reason === undefined) degraded.delete(part);
-  else degraded.set(part, reason);
-  return { ...model, degraded };
+  return { ...model, degraded: withTroubles(model.degraded, new Map([[part, reason]])) };
+}
+
+/** Copied only where something has changed: this is done at each turn. */
+function withTroubles(
+  before: ReadonlyMap<string, string>,
+  troubles: ReadonlyMap<string, string | undefined>,
+): ReadonlyMap<string, string> {
+  let now: Map<string, string> | undefined;
+  for (const [part, reason] of troubles) {
+    if (before.get(part) === reason) continue;
+    now ??= new Map(before);
+    if (reason === undefined) now.delete(part);
+    else now.set(part, reason);
+  }
+  return now ?? before;
 }
 
 /** The daemon's own facts in the document. */

@@ -90,11 +90,12 @@ const FILESYSTEM: FilesystemState = {
 
 const modelOf = (...events: readonly ModelEvent[]): Model =>
   events.reduce(updateModel, EMPTY_MODEL);
-const seen = (turn: Turn): ModelEvent => ({
+const seen = (turn: Turn, troubles = new Map<string, string | undefined>()): ModelEvent => ({
   kind: 'turn',
   turn,
   readings: [READING],
   filesystems: [FILESYSTEM],
+  troubles,
 });
 
 /** Keys and the types of their values, at every depth. */
@@ -347,7 +348,7 @@ describe('statusDocument', () => {
     const calm = turnOf(sample(1100, 500 * MI), third);
     const again = turnOf(sample(9000, 50 * MI, { pods: [] }), calm);
     const turns = [first, second, third, calm, again];
-    const { impossible } = statusDocument(modelOf(...turns.map(seen)), context());
+    const { impossible } = statusDocument(modelOf(...turns.map((turn) => seen(turn))), context());
     expect(impossible).toStrictEqual([
       {
         reason: 'EvictionImpossible',
@@ -494,6 +495,13 @@ describe('updateModel', () => {
     expect([...modelOf(degrade('ENODEV')).degraded]).toStrictEqual([['memory', 'ENODEV']]);
     expect(modelOf(degrade('ENODEV'), degrade(undefined)).degraded.size).toBe(0);
     const path = { threshold: 'hard:memory.available', arming: undefined } as const;
+    const turn = turnOf(sample(1, 500 * MI));
+    const unread = seen(turn, new Map([['nodefs', '/var: EIO']]));
+    expect([...modelOf(unread).degraded]).toStrictEqual([['nodefs', '/var: EIO']]);
+    const mended = seen(turn, new Map([['nodefs', undefined]]));
+    expect([...modelOf(degrade('ENODEV'), unread, mended).degraded.keys()]).toStrictEqual([
+      'memory',
+    ]);
     const refused = modelOf({ kind: 'path', path: { ...path, degraded: 'ENOSPC' } });
     expect([...refused.degraded.keys()]).toStrictEqual(['notification hard:memory.available']);
   });

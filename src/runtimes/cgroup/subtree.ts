@@ -1,4 +1,4 @@
-import { closeSync } from 'node:fs';
+import { closeSync, statSync } from 'node:fs';
 import { asPath, type BytePath } from '../../kernel/byte-path.ts';
 import { readControlFile } from '../../kernel/control-file.ts';
 import { directoryNames, heldPath, openDirectory } from '../../kernel/directory.ts';
@@ -60,8 +60,13 @@ function nextOf(levels: Level[]): BytePath | undefined {
   return undefined;
 }
 
+/** Links to a directory that has none in it: its name, and its own `.`. */
+const LINKS_WITHOUT_CHILDREN = 2;
+
+/** cgroupfs counts a directory's children as links to it: most have none, and need not be listed. */
 function childNames(directory: BytePath): readonly BytePath[] {
   try {
+    if (statSync(asPath(directory)).nlink === LINKS_WITHOUT_CHILDREN) return [];
     return directoryNames(directory);
   } catch {
     return [];
