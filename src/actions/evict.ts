@@ -77,7 +77,7 @@ export function evict(
 ): Observable<EvictionOutcome> {
   const { scheduler } = dependencies;
   return defer(() => {
-    const start = begin(decision, decision.cause.observation.atMs);
+    const start = begin(decision, decision.cause?.observation.atMs ?? scheduler.now());
     return defer(() => carryOut(start, dependencies)).pipe(
       catchError((error: unknown) => of(failed(start, scheduler.now(), error))),
     );
@@ -108,9 +108,7 @@ function carryOut(start: Eviction, dependencies: EvictDependencies): Observable<
     ),
     scan(
       (eviction, event: Event) =>
-        advance(eviction, event, scheduler.now(), () =>
-          dependencies.readAvailable(decision.cause.threshold.signal),
-        ),
+        advance(eviction, event, scheduler.now(), () => availableFor(decision, dependencies)),
       start,
     ),
     map((eviction) => eviction.outcome),
@@ -169,6 +167,14 @@ function begin(decision: EvictDecision, decidedAtMs: number): Eviction {
   };
 }
 
+/** What there is now of what the eviction is for; a pod over a limit of its own is for nothing else. */
+function availableFor(
+  { cause }: EvictDecision,
+  { readAvailable }: EvictDependencies,
+): number | undefined {
+  return cause === undefined ? Number.MAX_SAFE_INTEGER : readAvailable(cause.threshold.signal);
+}
+
 /** A dry run ends here; so does an eviction whose cause has gone since the decision. */
 function refuseBeforehand(
   start: Eviction,
@@ -176,8 +182,9 @@ function refuseBeforehand(
 ): EvictionOutcome | undefined {
   const base = outcomeBase(start, start.decidedAtMs);
   if (dependencies.dryRun) return { ...base, kind: 'refused', reason: 'dryRun' };
-  const available = dependencies.readAvailable(start.decision.cause.threshold.signal);
-  if (available === undefined || available < start.decision.cause.level) return undefined;
+  const { cause } = start.decision;
+  const available = availableFor(start.decision, dependencies);
+  if (cause === undefined || available === undefined || available < cause.level) return undefined;
   return { ...base, kind: 'refused', reason: 'pressureGone' };
 }
 
@@ -268,15 +275,16 @@ function settleEmpty(
 }
 
 function grainOf({ cause }: EvictDecision): Grain {
-  return GRAINS[SIGNALS[cause.threshold.signal].unit];
+  return GRAINS[cause === undefined ? 'bytes' : SIGNALS[cause.threshold.signal].unit];
 }
 
 function stillDying(decision: EvictDecision): number {
-  const { threshold, observation } = decision.cause;
-  return Math.max(
-    thresholdLevel(threshold, observation.capacity, false) / 4,
-    grainOf(decision).stillDying,
-  );
+  const { cause } = decision;
+  const quarter =
+    cause === undefined
+      ? 0
+      : thresholdLevel(cause.threshold, cause.observation.capacity, false) / 4;
+  return Math.max(quarter, grainOf(decision).stillDying);
 }
 
 function outcomeBase(

@@ -51,8 +51,13 @@ const parseGracePeriodMs = durationWithin({ min: 0, max: Number.POSITIVE_INFINIT
  */
 export function checkThresholds(texts: ThresholdTexts): CheckedThresholds {
   const { level, reclaim } = RULES[texts.compatibility];
-  const softValues = parseEach(texts.soft, level);
   const gracePeriodsMs = parseEach(texts.softGracePeriod, parseGracePeriodMs);
+  const parsedSoft = parseEach(texts.soft, level);
+  // Without a grace it is a hard one, and counts for what the pods may use together as well.
+  const softValues =
+    gracePeriodsMs.get('memory.available') === 0
+      ? withAllocatable(parsedSoft, texts.soft, texts)
+      : parsedSoft;
   const hardValues = parseEach(texts.hard, level);
   const hard = withAllocatable(hardValues, texts.hard, texts);
   const minimumReclaims = withAllocatable(
@@ -68,8 +73,10 @@ export function checkThresholds(texts: ThresholdTexts): CheckedThresholds {
       thresholds.push({ signal, kind: 'hard', value: hardValue, gracePeriodMs: 0, minimumReclaim });
     }
     if (softValue !== undefined) {
+      const isCopy = signal === 'allocatableMemory.available' && !texts.soft.has(signal);
       const gracePeriodMs =
-        gracePeriodsMs.get(signal) ?? refuseWithoutGrace(texts.soft.get(signal));
+        gracePeriodsMs.get(isCopy ? 'memory.available' : signal) ??
+        refuseWithoutGrace(texts.soft.get(signal));
       thresholds.push({ signal, kind: 'soft', value: softValue, gracePeriodMs, minimumReclaim });
     }
   }

@@ -1,5 +1,6 @@
 import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
+import type { ReclaimFunction } from './reclaim.ts';
 import type { Threshold } from './threshold.ts';
 
 /** Why nothing is done. */
@@ -13,7 +14,11 @@ export type Inaction =
   /** Pressure for which no pod is evicted: a node condition, and no reclaim. */
   | 'noReclaim'
   /** A dry run has named its victim for this burst of pressure. */
-  | 'said';
+  | 'said'
+  /** Dead containers and unused images are being collected. */
+  | 'reclaiming'
+  /** That was enough. */
+  | 'reclaimed';
 
 /** What led to a decision: kept for the log, the status and the re-check before a kill. */
 export interface Cause {
@@ -23,6 +28,17 @@ export interface Cause {
   readonly level: number;
   /** Whether the level includes the minimum reclaim. */
   readonly reclaiming: boolean;
+}
+
+/** Notes on an eviction for machines, keyed as the kubelet keys them. */
+export type EvictionAnnotations = Readonly<Record<string, string>>;
+
+/** The pod condition that an eviction sets. Source: Kubernetes, "Pod disruption conditions". */
+export interface PodCondition {
+  readonly type: 'DisruptionTarget';
+  readonly status: 'True';
+  readonly reason: 'TerminationByKubelet';
+  readonly message: string;
 }
 
 /** What is to be done after a sample; data, executed elsewhere. */
@@ -35,14 +51,26 @@ export type Decision =
     }
   /** Something is due, and the sample has no pods: take one that has, and step again. */
   | { readonly kind: 'observePods'; readonly cause: Cause }
+  /** Before a pod goes, what nobody uses is collected, in this order; one at a time. */
+  | {
+      readonly kind: 'reclaim';
+      readonly functions: readonly ReclaimFunction[];
+      readonly cause: Cause;
+    }
   | {
       readonly kind: 'evict';
       readonly pod: PodObservation;
       /** Whether a hard threshold is the cause: it decides how long the effect is awaited. */
       readonly hard: boolean;
       readonly gracePeriodMs: number;
-      readonly cause: Cause;
+      /** The same as the kubelet would hand it to the kill: it may be negative. */
+      readonly gracePeriodSeconds: number;
+      /** Undefined for a pod that exceeds a limit of its own storage. */
+      readonly cause: Cause | undefined;
       readonly message: string;
+      readonly annotations: EvictionAnnotations;
+      /** The condition that it sets in the pod's status, where it is for the node's sake. */
+      readonly condition: PodCondition | undefined;
     }
   /** A hard threshold was crossed while a soft victim is in its grace: the grace is cut. */
   | {
@@ -62,7 +90,9 @@ export type RefusalReason =
   | 'protected'
   | 'nothingToKill'
   | 'dryRun'
-  | 'unsupported';
+  | 'unsupported'
+  /** evictd ended while it ran, and the next one did not take it up again. */
+  | 'interrupted';
 
 /** When each stage of an eviction was reached, monotonic ms; undefined for one that was not. */
 export interface EvictionTiming {
@@ -97,3 +127,19 @@ export type EvictionOutcome = {
     }
   | { readonly kind: 'failed'; readonly error: string }
 );
+
+/** An eviction that was decided, and how it ended once it has. */
+export interface EvictionRecord {
+  readonly podId: string;
+  readonly podName: string;
+  readonly hard: boolean;
+  readonly gracePeriodMs: number;
+  readonly message: string;
+  /** Left out for one of a former run. */
+  readonly annotations?: EvictionAnnotations;
+  /** Monotonic ms; of another boot only as far back as the wall clock says. */
+  readonly decidedAtMs: number;
+  /** The wall clock's time of that, ms since 1970, where it is of a former run. */
+  readonly decidedWallMs?: number;
+  readonly outcome: EvictionOutcome | undefined;
+}

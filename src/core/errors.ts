@@ -42,9 +42,11 @@ export const ERRORS = {
     exitStatus: 2,
     meaning: 'the node cgroup is missing or no memory cgroup (v1) that can be a node',
   },
+  EVICTD_NODE_NAME: { exitStatus: 2, meaning: 'a name that no node can have' },
   EVICTD_PATH: { exitStatus: 2, meaning: 'a path of a filesystem that is not absolute' },
   EVICTD_POLLING: { exitStatus: 2, meaning: 'a --polling value that cannot be read' },
   EVICTD_SOCKET_PATH: { exitStatus: 2, meaning: 'a path at which no unix socket can be' },
+  EVICTD_STATE_DIR: { exitStatus: 2, meaning: 'a --state-dir that is no absolute path' },
   EVICTD_SOCKET: { exitStatus: 4, meaning: 'the status socket cannot be made' },
   EVICTD_SOCKET_IN_USE: { exitStatus: 5, meaning: 'a live daemon answers on the status socket' },
   EVICTD_NOT_RUNNING: { exitStatus: 6, meaning: 'no daemon answers on the status socket' },
@@ -52,8 +54,21 @@ export const ERRORS = {
     exitStatus: 9,
     meaning: 'the status socket is there, and cannot be asked or does not answer',
   },
-  EVICTD_OUTPUT: { exitStatus: 1, meaning: 'standard output cannot be written' },
+  EVICTD_KUBELET: {
+    exitStatus: 9,
+    meaning: 'a kubelet cannot be asked, refuses, or does not answer as one',
+  },
+  EVICTD_MANIFEST: { exitStatus: 2, meaning: 'a file of pods that cannot be read' },
+  EVICTD_SCENARIO: { exitStatus: 2, meaning: 'a scenario that cannot be read' },
+  EVICTD_OUTPUT: {
+    exitStatus: 1,
+    meaning: 'standard output, or the file of --output, cannot be written',
+  },
   EVICTD_UNSUPPORTED: { exitStatus: 7, meaning: 'this machine lacks what the command needs' },
+  EVICTD_REPLAYED: {
+    exitStatus: 10,
+    meaning: 'the demo cannot run on this machine, and a recorded run was replayed instead',
+  },
   EVICTD_DEMO: { exitStatus: 8, meaning: 'the demo did not end as it should have' },
 } as const satisfies Record<string, ErrorRow>;
 

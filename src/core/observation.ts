@@ -4,8 +4,13 @@ import type { Signal } from './signal.ts';
 export interface SignalObservation {
   readonly signal: Signal;
   readonly capacity: number;
-  /** 0 to `capacity`. */
+  /** 0 to `capacity`; to the kubelet it may be anything. */
   readonly available: number;
   /** Monotonic time of the reading, in ms. */
   readonly atMs: number;
+  /**
+   * When its source says that it measured, ns since 1970; left out where it measured for this reading,
+   * or does not say. Tells a repeated figure from a new one, and nothing else.
+   */
+  readonly statsTimeNs?: bigint | undefined;
 }

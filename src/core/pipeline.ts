@@ -48,9 +48,16 @@ export interface PipelineInputs {
   /** All pods, listed and read afresh; for a decision about `signal`, where it is for one. */
   readonly readPods: (signal?: Signal) => readonly PodObservation[];
   /** How long until the next poll, ms, after `now` followed `before`. */
-  readonly pollAfterMs: (before: Sample | undefined, now: Sample) => number;
-  /** How often all pods are read when nothing is decided, ms. */
+  readonly pollAfterMs: (before: ReadSample | undefined, now: ReadSample) => number;
+  /** How often all pods are read when nothing is decided, ms; less often where that takes long. */
   readonly podsIntervalMs: number;
+  /** What is known before the first sample, which has all pods; by default nothing. */
+  readonly initialState?: (policy: Policy, sample: ReadSample) => State;
+}
+
+/** A sample for which the node was read. */
+export interface ReadSample extends Sample {
+  readonly observations: readonly SignalObservation[];
 }
 
 /** One round: why it was taken, what was seen, what follows. */
@@ -58,7 +65,7 @@ export interface Turn extends StepResult {
   /** By which it was decided. */
   readonly policy: Policy;
   readonly reason: ReadReason;
-  readonly sample: Sample;
+  readonly sample: ReadSample;
   readonly podsDueAtMs: number;
   /** When all pods were last read, monotonic ms, and how long that took. */
   readonly podsRead: { readonly atMs: number; readonly tookMs: number };
@@ -123,25 +130,22 @@ function takeTurn(
   };
   // At first, and where other rules may make other pods.
   const podsDue = last?.policy !== policy || arePodsDue(nowMs, last, input);
-  const seen: Sample = {
+  const seen: ReadSample = {
     nowMs,
     observations: inputs.read(),
     ...(podsDue ? { pods: readPods() } : {}),
     ...(input !== DUE && input.reason === 'outcome' ? { outcome: input.outcome } : {}),
   };
-  const first = step(policy, stateFor(policy, last), seen);
+  const first = step(policy, stateFor(inputs, policy, last, seen), seen);
   const { decision } = first;
   const pods =
     decision.kind === 'observePods' ? readPods(decision.cause.threshold.signal) : undefined;
-  const sample: Sample = pods === undefined ? seen : { ...seen, pods };
+  const sample: ReadSample = pods === undefined ? seen : { ...seen, pods };
   // The outcome was taken in by the first step.
   const { observations } = seen;
   const result =
     pods === undefined ? first : step(policy, first.state, { nowMs, observations, pods });
-  const podsDueAtMs =
-    last === undefined || sample.pods !== undefined
-      ? nowMs + inputs.podsIntervalMs
-      : last.podsDueAtMs;
+  const podsDueAtMs = podsRead.atMs + Math.max(inputs.podsIntervalMs, podsRead.tookMs * READ_SHARE);
   const pollAtMs = nowMs + pollAfterMs(inputs, last, sample, result);
   return {
     ...result,
@@ -154,8 +158,13 @@ function takeTurn(
   };
 }
 
-function stateFor(policy: Policy, last: Turn | undefined): State {
-  if (last === undefined) return INITIAL_STATE;
+function stateFor(
+  { initialState }: PipelineInputs,
+  policy: Policy,
+  last: Turn | undefined,
+  sample: ReadSample,
+): State {
+  if (last === undefined) return initialState?.(policy, sample) ?? INITIAL_STATE;
   return last.policy === policy ? last.state : underAnotherPolicy(last.state);
 }
 
@@ -163,7 +172,7 @@ function stateFor(policy: Policy, last: Turn | undefined): State {
 function pollAfterMs(
   inputs: PipelineInputs,
   last: Turn | undefined,
-  sample: Sample,
+  sample: ReadSample,
   { state }: StepResult,
 ): number {
   const pollMs = inputs.pollAfterMs(last?.sample, sample);
@@ -184,7 +193,7 @@ function arePodsDue(nowMs: number, last: Turn, input: Input | Due): boolean {
   return nowMs - atMs >= gapMs;
 }
 
-/** Reading all pods at wake-ups takes no more than one part in so many of the time. */
+/** Reading all pods where nothing is decided takes no more than one part in so many of the time. */
 const READ_SHARE = 50;
 
 /** What is to be done, as it is decided; inaction is left out. */

@@ -1,5 +1,23 @@
+import type { Quantity } from './quantity.ts';
+
 /** Source: Kubernetes, "Pod Quality of Service Classes". */
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+
+/** What of a pod lies on a filesystem. Source: kubelet `helpers.go`, `fsStatsType`. */
+export type DiskPart = 'root' | 'logs' | 'localVolumes';
+
+export interface DiskUsage {
+  readonly bytes: number;
+  readonly inodes: number;
+}
+
+/** A container as an eviction message speaks of it. */
+export interface ContainerObservation {
+  readonly name: string;
+  readonly request: Quantity;
+  /** Of the resource in question, bytes; undefined where it is not known. */
+  readonly usedBytes: number | undefined;
+}
 
 /** A pod as it was seen at one instant: all that ranking and protection need. */
 export interface PodObservation {
@@ -21,6 +39,16 @@ export interface PodObservation {
    * not counted, since no threshold of `pid.available` asks for it, or could not be.
    */
   readonly pids: number | undefined;
+  /** The request of ephemeral storage in nano-bytes; none where it is left out. */
+  readonly ephemeralStorageRequestNano?: bigint;
+  /** What it uses of the node's disks; unknown where it is left out. */
+  readonly disk?: Readonly<Record<DiskPart, DiskUsage>> | undefined;
+  /** False where its source tells nothing at all of it. */
+  readonly hasStats?: boolean;
+  /** Its containers with their use of a resource, where it is known to be made of some. */
+  readonly containers?: (
+    resource: 'memory' | 'ephemeral-storage',
+  ) => readonly ContainerObservation[];
   /** What `pids` counts; tasks where it is left out. */
   readonly pidsAre?: 'tasks' | 'processes';
   /** The grace that the pod asks for, in whole seconds; undefined for none of its own. */

@@ -1,7 +1,8 @@
+import type { FilesystemLayout } from './layout.ts';
+import type { Rules } from './rules.ts';
 import type { Threshold } from './threshold.ts';
 
-/** Whose figures and rules count where the kubelet's and evictd's differ. */
-export type Compatibility = 'kubelet' | 'evictd';
+export type { Compatibility } from './rules.ts';
 
 /** What `memory.available` is made of: capacity less working set, or what the kernel could free. */
 export type MemorySource = 'workingset' | 'memavailable';
@@ -18,4 +19,12 @@ export interface Policy {
   readonly maxPodGracePeriodSeconds: number;
   /** The grace given to the victim of a hard threshold, in whole seconds. */
   readonly hardEvictionGracePeriodSeconds: number;
+  /** Whose rule holds where the kubelet's and evictd's own differ. */
+  readonly rules: Rules;
+  /** Which filesystems are one: by it pods are ranked for disk, and it says what is collected. */
+  readonly layout: FilesystemLayout;
+  /** Whether it is known what pods use of the disks: else none is evicted for one. */
+  readonly ranksDisk: boolean;
+  /** Whether dead containers and unused images can be collected. */
+  readonly reclaims: boolean;
 }

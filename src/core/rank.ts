@@ -1,52 +1,75 @@
-import type { PodObservation } from './pod.ts';
-import type { Signal } from './signal.ts';
+import type { FilesystemLayout } from './layout.ts';
+import type { DiskPart, PodObservation } from './pod.ts';
+import type { Policy } from './policy.ts';
+import { RULE_SETS, type Rules } from './rules.ts';
+import { type FilesystemName, SIGNALS, type Signal } from './signal.ts';
+import { compareText } from './text.ts';
+
+/** Whether a pod is known to use more than it requests, what it uses is unknown, or it is within. */
+export type Standing = 'exceeds' | 'unknown' | 'within';
+
+/** A pod with all that its place depends on. */
+export interface Ranked {
+  readonly pod: PodObservation;
+  /** `within` for all where requests do not count. */
+  readonly standing: Standing;
+  /**
+   * What counts of its use, of the signal's unit in nano-units: for memory and disk what it uses above
+   * its request; undefined where its use is unknown.
+   */
+  readonly usageNano: bigint | undefined;
+}
 
 /** Negative when `left` is to be evicted before `right`. */
-export type PodComparator = (left: PodObservation, right: PodObservation) => number;
+export type PodComparator = (left: Ranked, right: Ranked) => number;
 
 const NANO = 1_000_000_000n;
 
-/** Working set over the request, in nano-bytes; undefined when the usage is unknown. */
-function overRequestNano(pod: PodObservation): bigint | undefined {
-  if (pod.workingSetBytes === undefined) return undefined;
-  return BigInt(pod.workingSetBytes) * NANO - pod.memoryRequestNano;
+/** What a ranking is by. */
+export interface Ranking {
+  readonly layout: FilesystemLayout;
+  readonly rules: Rules;
 }
 
-/** 0 for a pod known to exceed its request, 1 for unknown usage, 2 for one known to be within. */
-function offence(pod: PodObservation): 0 | 1 | 2 {
-  const over = overRequestNano(pod);
-  if (over === undefined) return 1;
-  return over > 0n ? 0 : 2;
-}
+/** By evictd's own rules, where nothing is known of the filesystems. */
+export const OWN_RANKING: Ranking = { layout: 'single', rules: RULE_SETS.evictd };
 
 /**
- * Known offenders first, then pods of unknown usage, then those known to be within their request.
- * Source: kubelet `helpers.go`, `exceedMemoryRequests`; there a pod without stats comes first,
- * and an innocent one may go in place of the offender.
+ * Known offenders first, then pods of unknown usage, then those known to be within their request; to
+ * the kubelet a pod without stats comes before all. Source: kubelet `helpers.go`,
+ * `exceedMemoryRequests`, `exceedDiskRequests`.
  */
-export const byExceedingRequest: PodComparator = (left, right) => offence(left) - offence(right);
+export function byStanding(rules: Rules): PodComparator {
+  const order = STANDINGS[rules.unknownUsage];
+  return (left, right) => order[left.standing] - order[right.standing];
+}
+
+const STANDINGS = {
+  kubelet: { unknown: 0, exceeds: 1, within: 2 },
+  evictd: { exceeds: 0, unknown: 1, within: 2 },
+} as const;
 
 /** Lowest priority first. Source: kubelet `helpers.go`, `priority`. */
-export const byPriority: PodComparator = (left, right) => left.priority - right.priority;
+export const byPriority: PodComparator = ({ pod: left }, { pod: right }) =>
+  left.priority - right.priority;
 
-/** Most working set over the request first. Source: kubelet `helpers.go`, `memory`. */
-export const byUsageOverRequest: PodComparator = (left, right) => {
-  const [a, b] = [overRequestNano(left), overRequestNano(right)];
-  if (a === undefined || b === undefined || a === b) return 0;
-  return a > b ? -1 : 1;
-};
-
-/** Most tasks first; what could not be counted last. Source: kubelet `helpers.go`, `process`. */
-export const byPids: PodComparator = (left, right) => (right.pids ?? 0) - (left.pids ?? 0);
+/**
+ * Most use first; one that is unknown last, to the kubelet first. Source: kubelet `helpers.go`,
+ * `memory`, `disk`, `process`.
+ */
+export function byUsage(rules: Rules): PodComparator {
+  const unknownFirst = rules.unknownUsage === 'kubelet' ? -1 : 1;
+  return ({ usageNano: left }, { usageNano: right }) => {
+    if (left === right) return 0;
+    if (left === undefined) return unknownFirst;
+    if (right === undefined) return -unknownFirst;
+    return left > right ? -1 : 1;
+  };
+}
 
 /** By name, then id, in code-unit order: what makes the order total. */
-export const byName: PodComparator = (left, right) =>
+export const byName: PodComparator = ({ pod: left }, { pod: right }) =>
   compareText(left.name, right.name) || compareText(left.id, right.id);
-
-/** In code-unit order, which no locale changes. */
-export function compareText(left: string, right: string): number {
-  return left < right ? -1 : left > right ? 1 : 0;
-}
 
 /** The first comparator that tells two pods apart decides. */
 export function orderedBy(...comparators: readonly PodComparator[]): PodComparator {
@@ -59,34 +82,196 @@ export function orderedBy(...comparators: readonly PodComparator[]): PodComparat
   };
 }
 
-/** How pods are ranked for memory, of the node or of its pods. */
-export const BY_MEMORY = orderedBy(byExceedingRequest, byPriority, byUsageOverRequest, byName);
+/** Whether pods are evicted for a signal. */
+export function isEvictedFor(signal: Signal, { ranksDisk }: Pick<Policy, 'ranksDisk'>): boolean {
+  return ranksDisk || SIGNALS[signal].filesystem === undefined;
+}
 
-/** How pods are ranked for tasks. Source: kubelet `helpers.go`, `rankPIDPressure`. */
-export const BY_PIDS = orderedBy(byPriority, byPids, byName);
-
-/** How pods are ranked for each signal; undefined where no pod is evicted for it yet. */
-const RANKING: Record<Signal, PodComparator | undefined> = {
-  'memory.available': BY_MEMORY,
-  'allocatableMemory.available': BY_MEMORY,
-  'nodefs.available': undefined,
-  'nodefs.inodesFree': undefined,
-  'imagefs.available': undefined,
-  'imagefs.inodesFree': undefined,
-  'containerfs.available': undefined,
-  'containerfs.inodesFree': undefined,
-  'pid.available': BY_PIDS,
+/**
+ * What of a pod lies on each filesystem; images are no pod's. Source: kubelet `helpers.go`,
+ * `buildSignalToRankFunc`.
+ */
+const DISK_PARTS: Readonly<
+  Record<FilesystemLayout, Readonly<Record<FilesystemName, readonly DiskPart[]>>>
+> = {
+  single: {
+    nodefs: ['root', 'logs', 'localVolumes'],
+    imagefs: ['root', 'logs', 'localVolumes'],
+    containerfs: ['root', 'logs', 'localVolumes'],
+  },
+  dedicatedImagefs: {
+    nodefs: ['logs', 'localVolumes'],
+    imagefs: ['root'],
+    containerfs: ['root'],
+  },
+  splitImagefs: {
+    nodefs: ['root', 'logs', 'localVolumes'],
+    imagefs: [],
+    containerfs: ['root', 'logs', 'localVolumes'],
+  },
+  separateContainerfs: {
+    nodefs: ['logs', 'localVolumes'],
+    imagefs: [],
+    containerfs: ['root'],
+  },
 };
 
-/** A signal that pods are evicted for. */
-export function isEvictedFor(signal: Signal): boolean {
-  return RANKING[signal] !== undefined;
+/** All pods with their places, the first candidate for `signal` first, protected ones included. */
+export function rankWithReasons(
+  signal: Signal,
+  pods: readonly PodObservation[],
+  ranking: Ranking = OWN_RANKING,
+): readonly Ranked[] {
+  return pods.map(measurer(signal, ranking)).sort(placeComparator(signal, ranking));
+}
+
+/** The same order for two pods at a time. */
+export function podComparator(
+  signal: Signal,
+  ranking: Ranking = OWN_RANKING,
+): (left: PodObservation, right: PodObservation) => number {
+  const [measure, order] = [measurer(signal, ranking), placeComparator(signal, ranking)];
+  return (left, right) => order(measure(left), measure(right));
+}
+
+/** PIDs are not requested, so that nobody exceeds a request of them. */
+function orderFor(signal: Signal, { rules }: Ranking): PodComparator {
+  return signal === 'pid.available'
+    ? orderedBy(byPriority, byUsage(rules), byName)
+    : orderedBy(byStanding(rules), byPriority, byUsage(rules), byName);
 }
 
 /** All pods, the first candidate for `signal` first, those that may not be evicted included. */
 export function rankPods(
   signal: Signal,
   pods: readonly PodObservation[],
+  ranking: Ranking = OWN_RANKING,
 ): readonly PodObservation[] {
-  return [...pods].sort(RANKING[signal] ?? byName);
+  return rankWithReasons(signal, pods, ranking).map(({ pod }) => pod);
+}
+
+/**
+ * How far apart two uses, each less its request, must be for numbers to tell them apart, units: whole
+ * units below 2^53, one division and two subtractions are off by less than this.
+ */
+const NEAR = 16;
+
+/** A pod's place with the numbers that it is compared by. */
+class Place implements Ranked {
+  readonly pod: PodObservation;
+  readonly standing: Standing;
+  /** Among standings. */
+  readonly order: number;
+  readonly priority: number;
+  /** What counts of its use, nearly; NaN where that is unknown, or too much to tell. */
+  readonly nearly: number;
+  readonly #used: number | undefined;
+  readonly #requestNano: bigint;
+  #usageNano: bigint | undefined;
+
+  constructor(
+    pod: PodObservation,
+    standing: Standing,
+    used: number | undefined,
+    requestNano: bigint,
+    nearly: number,
+    { unknownUsage }: Rules,
+  ) {
+    this.pod = pod;
+    this.standing = standing;
+    this.order = STANDINGS[unknownUsage][standing];
+    this.priority = pod.priority;
+    this.nearly = nearly;
+    this.#used = used;
+    this.#requestNano = requestNano;
+  }
+
+  get usageNano(): bigint | undefined {
+    if (this.#used === undefined) return undefined;
+    this.#usageNano ??= BigInt(this.#used) * NANO - this.#requestNano;
+    return this.#usageNano;
+  }
+}
+
+/**
+ * The same order as {@link orderFor}'s. A node is ranked while it starves: numbers decide where they can,
+ * and exact figures only where two pods are near to each other.
+ */
+function placeComparator(signal: Signal, ranking: Ranking): (left: Place, right: Place) => number {
+  const exactly = orderFor(signal, ranking);
+  return (left, right) => {
+    if (left.order !== right.order) return left.order - right.order;
+    if (left.priority !== right.priority) return left.priority - right.priority;
+    const more = right.nearly - left.nearly;
+    return more > NEAR || more < -NEAR ? more : exactly(left, right);
+  };
+}
+
+/** Puts down what a pod's place for a signal depends on. */
+function measurer(signal: Signal, { layout, rules }: Ranking): (pod: PodObservation) => Place {
+  const { filesystem, unit } = SIGNALS[signal];
+  if (signal === 'pid.available') {
+    return (pod) => new Place(pod, 'within', pod.pids, 0n, nearlyAbove(pod.pids, 0n), rules);
+  }
+  if (filesystem === undefined) {
+    return (pod) => aboveRequest(pod, pod.workingSetBytes, pod.memoryRequestNano, rules);
+  }
+  const parts = DISK_PARTS[layout][filesystem];
+  if (unit === 'bytes') {
+    return (pod) => {
+      const requestNano = pod.ephemeralStorageRequestNano ?? 0n;
+      return aboveRequest(pod, diskUsage(pod, parts, 'bytes'), requestNano, rules);
+    };
+  }
+  const subtractsBytes = rules.inodeRequest === 'kubelet';
+  return (pod) => {
+    const used = diskUsage(pod, parts, 'inodes');
+    const requestNano = subtractsBytes ? (pod.ephemeralStorageRequestNano ?? 0n) : 0n;
+    const nearly = nearlyAbove(used, requestNano);
+    return new Place(
+      pod,
+      standingOf(used, 0n, nearlyAbove(used, 0n)),
+      used,
+      requestNano,
+      nearly,
+      rules,
+    );
+  };
+}
+
+function aboveRequest(
+  pod: PodObservation,
+  used: number | undefined,
+  requestNano: bigint,
+  rules: Rules,
+): Place {
+  const nearly = nearlyAbove(used, requestNano);
+  return new Place(pod, standingOf(used, requestNano, nearly), used, requestNano, nearly, rules);
+}
+
+function standingOf(used: number | undefined, requestNano: bigint, nearly: number): Standing {
+  if (used === undefined) return 'unknown';
+  if (nearly > NEAR) return 'exceeds';
+  if (nearly < -NEAR) return 'within';
+  return BigInt(used) * NANO > requestNano ? 'exceeds' : 'within';
+}
+
+/** What is used above a request, nearly; NaN where that is unknown, or too much to tell. */
+function nearlyAbove(used: number | undefined, requestNano: bigint): number {
+  if (used === undefined) return Number.NaN;
+  const request = requestNano === 0n ? 0 : Number(requestNano) / 1e9;
+  return used <= Number.MAX_SAFE_INTEGER && Math.abs(request) <= Number.MAX_SAFE_INTEGER
+    ? used - request
+    : Number.NaN;
+}
+
+function diskUsage(
+  { disk }: PodObservation,
+  parts: readonly DiskPart[],
+  what: 'bytes' | 'inodes',
+): number | undefined {
+  if (disk === undefined) return undefined;
+  let sum = 0;
+  for (const part of parts) sum += disk[part][what];
+  return sum;
 }

@@ -3,8 +3,9 @@
  * threshold raises. Source: kubelet `pkg/kubelet/eviction/api/types.go` and `helpers.go`.
  */
 
-/** A node condition, named as the kubelet names it. */
-export type NodeCondition = 'MemoryPressure' | 'DiskPressure' | 'PIDPressure';
+/** The node conditions, named as the kubelet names them. */
+export const NODE_CONDITIONS = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
+export type NodeCondition = (typeof NODE_CONDITIONS)[number];
 
 /** What a reading of a signal counts. */
 export type SignalUnit = 'bytes' | 'inodes' | 'tasks';
@@ -24,7 +25,7 @@ interface SignalRow {
   readonly poll: PollKind;
   /** The filesystem that is measured, where it is one. */
   readonly filesystem: FilesystemName | undefined;
-  /** Which signal is acted on first when several thresholds are due: the lowest. */
+  /** Where it stands in lists: the lowest first. */
   readonly order: number;
   readonly description: string;
 }

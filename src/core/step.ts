@@ -17,12 +17,13 @@ import {
   nextGraceEndMs,
   pastGrace,
 } from './grace.ts';
-import { evictionMessage } from './message.ts';
+import { disruptionTarget, evictionText, nodeText } from './message.ts';
 import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
-import { isEvictedFor, rankPods } from './rank.ts';
-import type { NodeCondition, Signal } from './signal.ts';
+import { isEvictedFor, type Ranked, rankWithReasons } from './rank.ts';
+import { type ReclaimFunction, reclaimFunctions } from './reclaim.ts';
+import { type NodeCondition, SIGNALS, type Signal } from './signal.ts';
 import {
   compareThresholds,
   isMet,
@@ -61,6 +62,9 @@ export const BURST_GAP_MS = 1000;
  */
 export const PIDS_AWAITED_MS = 2000;
 
+/** How long after a collection nothing is collected for the same signal again, ms. */
+export const COLLECT_AGAIN_MS = 10_000;
+
 /** How many pods are remembered as passed over; the oldest are forgotten beyond it. */
 export const PASSED_OVER_LIMIT = 1000;
 
@@ -68,20 +72,38 @@ export const PASSED_OVER_LIMIT = 1000;
 export interface Sample {
   /** Monotonic ms. */
   readonly nowMs: number;
-  /** One for each signal that could be read; a signal that could not be is missing. */
-  readonly observations: readonly SignalObservation[];
+  /**
+   * One for each signal that could be read; a signal that could not be is missing. Undefined where
+   * nothing was read.
+   */
+  readonly observations: readonly SignalObservation[] | undefined;
+  /**
+   * That every signal was asked for: what is missing could not be read. The daemon reads each signal at
+   * its own pace, so that most of its samples lack some.
+   */
+  readonly isComplete?: true;
   /** All pods, where they were read. */
   readonly pods?: readonly PodObservation[];
   /** How the eviction in flight ended, if it did. */
   readonly outcome?: EvictionOutcome;
+  /** That the collection which was decided has ended; the observations are from after it. */
+  readonly reclaimed?: true;
+  /** Pods that exceed a limit of their own storage, in the order they go; none where it is left out. */
+  readonly overLimits?: readonly OverLimit[];
+}
+
+/** A pod that exceeds a limit of its own storage, and in which words. */
+export interface OverLimit {
+  readonly pod: PodObservation;
+  readonly message: string;
 }
 
 /** The eviction that is running: from its decision to its outcome. */
 export interface InFlight {
   readonly podId: string;
   readonly podName: string;
-  /** What it is for. */
-  readonly signal: Signal;
+  /** What it is for; undefined for a limit of its own. */
+  readonly signal: Signal | undefined;
   /** Whether a hard threshold caused it, or has escalated it since. */
   readonly hard: boolean;
 }
@@ -122,6 +144,25 @@ export interface State {
   readonly noCandidateCause: Cause | undefined;
   /** That ranking found nobody who may be evicted, the first time since the pressure began. */
   readonly impossible: Impossibility | undefined;
+  /** What is being collected for, until a sample says that it has ended. */
+  readonly reclaiming: Cause | undefined;
+  /** When (monotonic ms) it was last collected for each signal. */
+  readonly collectedAtMs: ReadonlyMap<Signal, number>;
+  /** Pods over a limit of their own that are still to go. */
+  readonly overLimits: readonly OverLimit[];
+  /** The times of the figures that were last read, by their source, ns. */
+  readonly statsTimesNs: ReadonlyMap<Signal, bigint | undefined>;
+  /** The resources that were said to be short since the pressure began. */
+  readonly announced: ReadonlySet<string>;
+  /** What held after the last reading. */
+  readonly conditions: readonly NodeCondition[];
+}
+
+/** Something that people are told; the first reason is the kubelet's. */
+export interface PolicyEvent {
+  readonly type: 'Warning';
+  readonly reason: 'EvictionThresholdMet' | 'EvictionImpossible' | 'ClockSetBack';
+  readonly message: string;
 }
 
 export const INITIAL_STATE: State = {
@@ -138,6 +179,12 @@ export const INITIAL_STATE: State = {
   noCandidateAtMs: undefined,
   noCandidateCause: undefined,
   impossible: undefined,
+  reclaiming: undefined,
+  collectedAtMs: new Map(),
+  overLimits: [],
+  statsTimesNs: new Map(),
+  announced: new Set(),
+  conditions: [],
 };
 
 export interface StepResult {
@@ -145,6 +192,9 @@ export interface StepResult {
   /** The node conditions that hold, sorted. */
   readonly conditions: readonly NodeCondition[];
   readonly decision: Decision;
+  /** All pods with their places, where they were ranked. */
+  readonly ranked: readonly Ranked[] | undefined;
+  readonly events: readonly PolicyEvent[];
   /** The next instant (monotonic ms) at which a period ends and a fresh sample is needed. */
   readonly wakeAtMs: number | undefined;
 }
@@ -154,19 +204,41 @@ export interface StepResult {
  * in flight: after `evict` nothing but `escalate` comes until a sample carries the outcome.
  */
 export function step(policy: Policy, before: State, sample: Sample): StepResult {
-  const settled = settle(before, sample);
-  const state = observe(policy, settled, sample);
-  const decision = decide(policy, state, sample);
+  const settled = settle(policy, before, sample);
+  const observed = isTakenIn(policy, sample) ? observe(policy, settled, sample) : settled;
+  const conditions = conditionsOf(policy, observed, sample);
+  // Most turns change nothing, and copy nothing.
+  const state = conditions === observed.conditions ? observed : { ...observed, conditions };
+  const { decision, ranked } = decide(policy, state, sample);
+  const after = remember(policy, state, decision, sample);
   return {
-    state: remember(state, decision, sample),
-    conditions: heldConditions(
-      state.conditionsObserved,
-      policy.pressureTransitionPeriodMs,
-      sample.nowMs,
-    ),
+    state: after,
+    conditions,
     decision,
+    ranked,
+    // The same figures are stepped through again, with the pods.
+    events: decision.kind === 'observePods' ? [] : eventsOf(policy, state, after, decision, sample),
     wakeAtMs: nextInstant(policy, state, sample.nowMs),
   };
+}
+
+/** What the kubelet reads after a collection tells it only whether that was enough. */
+function isTakenIn(policy: Policy, { observations, reclaimed }: Sample): boolean {
+  const isLookOnly = reclaimed === true && policy.rules.measuredAfterReclaim === 'kubelet';
+  return observations !== undefined && !isLookOnly;
+}
+
+/** To the kubelet nothing changes where nothing could be read. */
+function conditionsOf(policy: Policy, state: State, sample: Sample): readonly NodeCondition[] {
+  if (sample.observations === undefined && policy.rules.missingSummary === 'kubelet') {
+    return state.conditions;
+  }
+  const held = heldConditions(
+    state.conditionsObserved,
+    policy.pressureTransitionPeriodMs,
+    sample.nowMs,
+  );
+  return held.join() === state.conditions.join() ? state.conditions : held;
 }
 
 /**
@@ -177,15 +249,32 @@ export function underAnotherPolicy(state: State): State {
   return { ...state, said: false, noCandidateAtMs: undefined, noCandidateCause: undefined };
 }
 
+/**
+ * Whom nobody could evict is a candidate again, and no PIDs are awaited: the kubelet remembers neither from
+ * one round to the next. For `simulate` alone, where rounds are seconds apart.
+ */
+export function forgetFailures(state: State): State {
+  const { passedOver, pidsAwaitedUntilMs } = INITIAL_STATE;
+  return state.passedOver.size === 0 && state.pidsAwaitedUntilMs === pidsAwaitedUntilMs
+    ? state
+    : { ...state, passedOver, pidsAwaitedUntilMs };
+}
+
 /** Takes in the outcome of the eviction that was in flight. */
-function settle(state: State, sample: Sample): State {
+function settle(policy: Policy, state: State, sample: Sample): State {
   const passedOver = unexpired(state.passedOver, sample.nowMs);
   const { outcome } = sample;
   if (outcome === undefined || outcome.podId !== state.inFlight?.podId)
-    return { ...state, passedOver };
+    return passedOver === state.passedOver ? state : { ...state, passedOver };
   const ended = {
     ...state,
     inFlight: undefined,
+    // It may have been seen above its limit again while it was in flight.
+    overLimits: state.overLimits.filter(({ pod }) => pod.id !== outcome.podId),
+    statsTimesNs:
+      outcome.kind !== 'evicted' && policy.rules.failedKill === 'evictd'
+        ? without(state.statsTimesNs, state.inFlight.signal)
+        : state.statsTimesNs,
     passedOver,
     pidsAwaitedUntilMs:
       state.inFlight.signal === 'pid.available' && outcome.kind === 'evicted'
@@ -199,13 +288,19 @@ function settle(state: State, sample: Sample): State {
     : { ...ended, passedOver: passOver(passedOver, outcome.podId, sample.nowMs + forMs) };
 }
 
+/** The figures that an eviction was decided on may decide again where it came to nothing. */
+function without(times: State['statsTimesNs'], signal: Signal | undefined): State['statsTimesNs'] {
+  if (signal === undefined || !times.has(signal)) return times;
+  return new Map([...times].filter(([other]) => other !== signal));
+}
+
 /** For how long the pod would only fail again if it were taken; undefined when it would not. */
 function passOverMs(outcome: EvictionOutcome): number | undefined {
   switch (outcome.kind) {
     case 'evicted':
       return undefined;
     case 'refused':
-      if (outcome.reason === 'pressureGone') return undefined;
+      if (outcome.reason === 'pressureGone' || outcome.reason === 'interrupted') return undefined;
       return outcome.reason === 'nothingToKill' ? PASS_OVER_EMPTY_MS : PASS_OVER_MS;
     case 'timedOut':
     case 'failed':
@@ -229,16 +324,19 @@ function unexpired(
   return new Map([...passedOver].filter(([, untilMs]) => untilMs > nowMs));
 }
 
-/** Takes in the readings. A signal that was not read keeps what was known of it. */
+/**
+ * Takes in the readings. A signal that was not read keeps what was known of it; to the kubelet one that
+ * could not be read is calm.
+ */
 function observe(policy: Policy, before: State, sample: Sample): State {
-  const isRead = new Map(
-    sample.observations.map((observation) => [observation.signal, observation]),
-  );
+  const { observations = [] } = sample;
+  const isRead = new Map(observations.map((observation) => [observation.signal, observation]));
+  const keepsMissing = policy.rules.missingSignal === 'evictd' || sample.isComplete !== true;
   const wasMet = new Set(before.met.map(thresholdId));
   const wasDue = new Set(before.due.map(thresholdId));
   const met = policy.thresholds.filter((threshold) => {
     const observation = isRead.get(threshold.signal);
-    if (observation === undefined) return wasMet.has(thresholdId(threshold));
+    if (observation === undefined) return keepsMissing && wasMet.has(thresholdId(threshold));
     return isMet(threshold, observation, wasDue.has(thresholdId(threshold)));
   });
   const readAndMet = met.filter((threshold) => isRead.has(threshold.signal));
@@ -246,7 +344,7 @@ function observe(policy: Policy, before: State, sample: Sample): State {
   const firstObserved = firstObservedAt(met, before.firstObserved, sample.nowMs);
   return {
     ...before,
-    observations: mergeObservations(before.observations, sample.observations),
+    observations: mergeObservations(before.observations, observations),
     met,
     firstObserved,
     due: pastGrace(met, firstObserved, sample.nowMs).filter(
@@ -257,8 +355,15 @@ function observe(policy: Policy, before: State, sample: Sample): State {
     metAtMs: met.length > 0 ? sample.nowMs : before.metAtMs,
     said: before.said && isSameBurst,
     impossible: isSameBurst ? before.impossible : undefined,
+    announced: isSameBurst ? before.announced : NOTHING_ANNOUNCED,
+    overLimits:
+      sample.overLimits?.filter(
+        ({ pod }) => pod.protectedBecause === undefined && !before.passedOver.has(pod.id),
+      ) ?? before.overLimits,
   };
 }
+
+const NOTHING_ANNOUNCED: ReadonlySet<string> = new Set();
 
 function mergeObservations(
   before: readonly SignalObservation[],
@@ -268,34 +373,213 @@ function mergeObservations(
   return [...before.filter((observation) => !fresh.has(observation.signal)), ...now];
 }
 
-function decide(policy: Policy, state: State, sample: Sample): Decision {
-  const cause = firstCause(state, sample);
-  if (state.inFlight !== undefined) return decideInFlight(policy, state.inFlight, cause);
-  if (cause === undefined) return { kind: 'none', why: 'calm' };
-  if (!isEvictedFor(cause.threshold.signal)) return { kind: 'none', why: 'noReclaim', cause };
-  if (state.said) return { kind: 'none', why: 'said' };
-  if (sample.pods === undefined) {
-    return isRanked(state, cause, sample.nowMs)
-      ? { kind: 'none', why: 'noCandidate', cause }
-      : { kind: 'observePods', cause };
+/** A decision, and the ranking that it came of where there was one. */
+interface Decided {
+  readonly decision: Decision;
+  readonly ranked: readonly Ranked[] | undefined;
+}
+
+function decide(policy: Policy, state: State, sample: Sample): Decided {
+  const unranked = (decision: Decision): Decided => ({ decision, ranked: undefined });
+  if (state.inFlight !== undefined) {
+    const cause = firstCause(policy, state, sample);
+    return unranked(decideInFlight(policy, state.inFlight, cause));
   }
-  const candidates = rankPods(cause.threshold.signal, sample.pods).filter(
-    (candidate) =>
-      candidate.protectedBecause === undefined &&
-      !state.passedOver.has(candidate.id) &&
-      // The end of who has none of the node's PIDs frees none.
-      !(cause.threshold.signal === 'pid.available' && candidate.pids === 0),
-  );
+  const [overLimit] = state.overLimits;
+  if (overLimit !== undefined) return unranked(evictOverLimit(policy, overLimit));
+  if (state.reclaiming !== undefined)
+    return decideReclaimed(policy, state, state.reclaiming, sample);
+  const cause = firstCause(policy, state, sample);
+  if (cause === undefined) return unranked({ kind: 'none', why: 'calm' });
+  if (state.said) return unranked({ kind: 'none', why: 'said' });
+  const functions = reclaimsFor(policy, state, cause, sample.nowMs);
+  if (functions.length > 0) return unranked({ kind: 'reclaim', functions, cause });
+  return decideVictim(policy, state, cause, sample);
+}
+
+/** What is collected before a pod goes; nothing where that was done just now. */
+function reclaimsFor(
+  policy: Policy,
+  { collectedAtMs }: State,
+  { threshold: { signal } }: Cause,
+  nowMs: number,
+): readonly ReclaimFunction[] {
+  if (!policy.reclaims) return [];
+  const beforeMs = collectedAtMs.get(signal) ?? Number.NEGATIVE_INFINITY;
+  const isLate = policy.rules.collectedOften === 'evictd' && nowMs - beforeMs < COLLECT_AGAIN_MS;
+  return isLate ? [] : reclaimFunctions(signal, policy.layout, policy.rules);
+}
+
+/** A collection is under way, or has ended and been followed by a reading. */
+function decideReclaimed(policy: Policy, state: State, before: Cause, sample: Sample): Decided {
+  const unranked = (decision: Decision): Decided => ({ decision, ranked: undefined });
+  if (sample.reclaimed === undefined) return unranked({ kind: 'none', why: 'reclaiming' });
+  const cause =
+    policy.rules.measuredAfterReclaim === 'kubelet'
+      ? before
+      : freshCause(policy, state, before, sample);
+  const isEnough =
+    policy.rules.reclaimedWhen === 'kubelet'
+      ? isNothingMet(policy, sample.observations)
+      : cause === undefined;
+  if (isEnough || cause === undefined) return unranked({ kind: 'none', why: 'reclaimed' });
+  return decideVictim(policy, state, cause, sample);
+}
+
+/** Whether all thresholds and their minimum reclaim are regained, as far as they were read. */
+function isNothingMet(policy: Policy, observations: Sample['observations']): boolean {
+  if (observations === undefined) return false;
+  return !policy.thresholds.some((threshold) => {
+    const observation = observations.find(({ signal }) => signal === threshold.signal);
+    return observation !== undefined && isMet(threshold, observation, true);
+  });
+}
+
+/** What is still short of what was collected for, by figures that are new; undefined when nothing is. */
+function freshCause(
+  policy: Policy,
+  state: State,
+  { threshold }: Cause,
+  sample: Sample,
+): Cause | undefined {
+  const observation = sample.observations?.find(({ signal }) => signal === threshold.signal);
+  if (observation === undefined || !isFresh(policy, state, observation)) return undefined;
+  return isMet(threshold, observation, true) ? causeOf(threshold, observation) : undefined;
+}
+
+/** Whom to evict, where somebody must be. */
+function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample): Decided {
+  const { signal } = cause.threshold;
+  const unranked = (decision: Decision): Decided => ({ decision, ranked: undefined });
+  if (!isEvictedFor(signal, policy)) return unranked({ kind: 'none', why: 'noReclaim', cause });
+  if (sample.pods === undefined) {
+    return unranked(
+      isRanked(state, cause, sample.nowMs)
+        ? { kind: 'none', why: 'noCandidate', cause }
+        : { kind: 'observePods', cause },
+    );
+  }
+  const ranked = rankWithReasons(signal, sample.pods, policy);
+  const candidates = ranked
+    .map(({ pod }) => pod)
+    .filter(
+      (candidate) =>
+        candidate.protectedBecause === undefined &&
+        !state.passedOver.has(candidate.id) &&
+        // The end of who has none of the node's PIDs frees none.
+        !(
+          signal === 'pid.available' &&
+          candidate.pids === 0 &&
+          policy.rules.countedPids === 'evictd'
+        ),
+    );
   const isAwaited = isPidsAwaited(state, cause, sample.nowMs);
   const pod = isAwaited ? candidates.find((one) => endsPressure(one, cause)) : candidates[0];
   if (pod === undefined) {
-    return isAwaited && candidates.length > 0
-      ? { kind: 'none', why: 'evicting' }
-      : { kind: 'none', why: 'noCandidate', cause };
+    const decision: Decision =
+      isAwaited && candidates.length > 0
+        ? { kind: 'none', why: 'evicting' }
+        : { kind: 'none', why: 'noCandidate', cause };
+    return { decision, ranked };
   }
   const hard = isHard(cause.threshold);
-  const gracePeriodMs = 1000 * victimGraceSeconds(policy, hard, pod);
-  return { kind: 'evict', pod, hard, gracePeriodMs, cause, message: evictionMessage(cause, pod) };
+  const gracePeriodSeconds = victimGraceSeconds(policy, hard, pod);
+  const { message, annotations } = evictionText(cause, pod, policy.rules);
+  return {
+    decision: {
+      kind: 'evict',
+      pod,
+      hard,
+      gracePeriodMs: 1000 * Math.max(0, gracePeriodSeconds),
+      gracePeriodSeconds,
+      cause,
+      message,
+      annotations,
+      condition: disruptionTarget(message),
+    },
+    ranked,
+  };
+}
+
+/** What exceeds a limit of its own goes at once. */
+function evictOverLimit(policy: Policy, { pod, message }: OverLimit): Decision {
+  const gracePeriodSeconds = policy.hardEvictionGracePeriodSeconds;
+  return {
+    kind: 'evict',
+    pod,
+    hard: true,
+    gracePeriodMs: 1000 * gracePeriodSeconds,
+    gracePeriodSeconds,
+    cause: undefined,
+    message,
+    annotations: {},
+    condition: undefined,
+  };
+}
+
+/** What people are told of a step. */
+function eventsOf(
+  policy: Policy,
+  state: State,
+  after: State,
+  decision: Decision,
+  sample: Sample,
+): readonly PolicyEvent[] {
+  const resource = announcedBy(state, decision);
+  const isRepeated = resource !== undefined && state.announced.has(resource);
+  const isSaid =
+    resource !== undefined && (!isRepeated || policy.rules.repeatedEvent === 'kubelet');
+  const isOwn = policy.rules.repeatedEvent === 'evictd';
+  const { impossible } = after;
+  return [
+    ...(policy.rules.statsTime === 'evictd' && isSetBack(state, sample) ? [CLOCK_SET_BACK] : []),
+    ...(isSaid ? [warning('EvictionThresholdMet', `Attempting to reclaim ${resource}`)] : []),
+    ...(isOwn && impossible !== undefined && impossible !== state.impossible
+      ? [warning('EvictionImpossible', impossibleText(impossible))]
+      : []),
+  ];
+}
+
+function warning(reason: PolicyEvent['reason'], message: string): PolicyEvent {
+  return { type: 'Warning', reason, message };
+}
+
+const CLOCK_SET_BACK = warning(
+  'ClockSetBack',
+  'Figures are older than the ones before: the clock of their source was set back',
+);
+
+/** Whether any figure is older than the one before it. */
+function isSetBack({ statsTimesNs }: State, { observations = [] }: Sample): boolean {
+  if (statsTimesNs.size === 0) return false;
+  return observations.some(({ signal, statsTimeNs }) => {
+    const before = statsTimesNs.get(signal);
+    return before !== undefined && statsTimeNs !== undefined && statsTimeNs < before;
+  });
+}
+
+function impossibleText({ cause, pods, protectedPods, passedOverPods }: Impossibility): string {
+  const { resource } = SIGNALS[cause.threshold.signal];
+  return (
+    `The node was low on resource: ${resource}, and no pod may be evicted: ` +
+    `${pods} pods, ${protectedPods} protected, ${passedOverPods} passed over`
+  );
+}
+
+/** The resource that something is done about; undefined for what goes on from a collection. */
+function announcedBy(state: State, decision: Decision): string | undefined {
+  if (state.reclaiming !== undefined) return undefined;
+  switch (decision.kind) {
+    case 'reclaim':
+      return SIGNALS[decision.cause.threshold.signal].resource;
+    case 'evict':
+      return decision.cause && SIGNALS[decision.cause.threshold.signal].resource;
+    case 'none':
+      return 'cause' in decision ? SIGNALS[decision.cause.threshold.signal].resource : undefined;
+    case 'observePods':
+    case 'escalate':
+      return undefined;
+  }
 }
 
 /**
@@ -330,7 +614,7 @@ function endsPressure({ pids }: PodObservation, { level, observation }: Cause): 
 /** Only a hard threshold may reach an eviction that runs, and only one in its grace. */
 function decideInFlight(policy: Policy, inFlight: InFlight, cause: Cause | undefined): Decision {
   const isUrgent =
-    cause !== undefined && isHard(cause.threshold) && isEvictedFor(cause.threshold.signal);
+    cause !== undefined && isHard(cause.threshold) && isEvictedFor(cause.threshold.signal, policy);
   if (inFlight.hard || !isUrgent) return { kind: 'none', why: 'evicting' };
   return {
     kind: 'escalate',
@@ -338,7 +622,7 @@ function decideInFlight(policy: Policy, inFlight: InFlight, cause: Cause | undef
     podName: inFlight.podName,
     gracePeriodMs: 1000 * policy.hardEvictionGracePeriodSeconds,
     cause,
-    message: evictionMessage(cause, undefined),
+    message: nodeText(cause),
   };
 }
 
@@ -348,18 +632,23 @@ function isHard(threshold: Threshold): boolean {
 }
 
 /**
- * Of the due thresholds whose signal was read just now, the one that is acted on: first those that
- * an eviction can help.
+ * Of the due thresholds whose signal was read just now, by figures that are new, the one that is acted
+ * on: first those that an eviction can help.
  */
-function firstCause(state: State, sample: Sample): Cause | undefined {
+function firstCause(policy: Policy, state: State, sample: Sample): Cause | undefined {
   const candidates = state.due.flatMap((threshold) => {
-    const observation = sample.observations.find((one) => one.signal === threshold.signal);
-    return observation === undefined ? [] : [{ threshold, observation }];
+    const observation = sample.observations?.find((one) => one.signal === threshold.signal);
+    return observation !== undefined && isFresh(policy, state, observation)
+      ? [{ threshold, observation }]
+      : [];
   });
   const ordered = candidates.sort(compareThresholds);
-  const first = ordered.find(({ threshold }) => isEvictedFor(threshold.signal)) ?? ordered[0];
-  if (first === undefined) return undefined;
-  const { threshold, observation } = first;
+  const helped = ordered.find(({ threshold }) => isEvictedFor(threshold.signal, policy));
+  const first = helped ?? ordered[0];
+  return first && causeOf(first.threshold, first.observation);
+}
+
+function causeOf(threshold: Threshold, observation: SignalObservation): Cause {
   const reclaiming = !isMet(threshold, observation, false);
   return {
     threshold,
@@ -367,6 +656,18 @@ function firstCause(state: State, sample: Sample): Cause | undefined {
     level: thresholdLevel(threshold, observation.capacity, reclaiming),
     reclaiming,
   };
+}
+
+/** Whether the figures are other ones than those before. Source: kubelet `thresholdsUpdatedStats`. */
+function isFresh(
+  policy: Policy,
+  state: State,
+  { signal, statsTimeNs }: SignalObservation,
+): boolean {
+  if (statsTimeNs === undefined || !state.statsTimesNs.has(signal)) return true;
+  const before = state.statsTimesNs.get(signal);
+  if (before === undefined) return true;
+  return policy.rules.statsTime === 'kubelet' ? statsTimeNs > before : statsTimeNs !== before;
 }
 
 /**
@@ -377,41 +678,68 @@ function firstCause(state: State, sample: Sample): Cause | undefined {
 export function victimGraceSeconds(policy: Policy, hard: boolean, pod: PodObservation): number {
   if (hard) return policy.hardEvictionGracePeriodSeconds;
   const longest = policy.maxPodGracePeriodSeconds;
-  if (longest < 0) return pod.gracePeriodSeconds ?? 30;
+  if (longest < 0 && policy.rules.negativeMaxGrace === 'evictd')
+    return pod.gracePeriodSeconds ?? 30;
   return Math.min(longest, pod.gracePeriodSeconds ?? longest);
 }
 
+/** What a sample leaves, whatever is decided: the times of its figures, and what people were told. */
+function withSeen(policy: Policy, state: State, decision: Decision, sample: Sample): State {
+  const resource = announcedBy(state, decision);
+  const statsTimesNs = timesAfter(policy, state, sample);
+  const reclaiming = sample.reclaimed === undefined ? state.reclaiming : undefined;
+  const isNew = resource !== undefined && !state.announced.has(resource);
+  const isSame = !isNew && statsTimesNs === state.statsTimesNs && reclaiming === state.reclaiming;
+  if (isSame) return state;
+  const announced = isNew ? new Set([...state.announced, resource]) : state.announced;
+  return { ...state, statsTimesNs, reclaiming, announced };
+}
+
 /** What the decision changes in the state. */
-function remember(state: State, decision: Decision, sample: Sample): State {
+function remember(policy: Policy, state: State, decision: Decision, sample: Sample): State {
+  const seen = withSeen(policy, state, decision, sample);
   switch (decision.kind) {
     case 'observePods':
+      // The same figures are stepped through again, with the pods.
       return state;
     case 'none':
       // Right at a threshold a reading wavers: what ranking found holds until the next one is due.
-      if (decision.why === 'calm' && isRankedWhileCalm(state, sample.nowMs)) return state;
-      if (decision.why !== 'noCandidate') return { ...state, noCandidateAtMs: undefined };
-      if (sample.pods === undefined) return state;
+      if (decision.why === 'calm' && isRankedWhileCalm(state, sample.nowMs)) return seen;
+      if (decision.why !== 'noCandidate') {
+        return seen.noCandidateAtMs === undefined ? seen : { ...seen, noCandidateAtMs: undefined };
+      }
+      if (sample.pods === undefined) return seen;
       return {
-        ...state,
+        ...seen,
         noCandidateAtMs: sample.nowMs,
         noCandidateCause: decision.cause,
         impossible:
           state.impossible ?? impossibility(state, decision.cause, sample.pods, sample.nowMs),
       };
+    case 'reclaim':
+      return {
+        ...seen,
+        reclaiming: decision.cause,
+        collectedAtMs: new Map(state.collectedAtMs).set(
+          decision.cause.threshold.signal,
+          sample.nowMs,
+        ),
+      };
     case 'evict':
       return {
-        ...state,
+        ...seen,
         noCandidateAtMs: undefined,
+        overLimits: decision.cause === undefined ? state.overLimits.slice(1) : state.overLimits,
         inFlight: {
           podId: decision.pod.id,
           podName: decision.pod.name,
-          signal: decision.cause.threshold.signal,
+          signal: decision.cause?.threshold.signal,
           hard: decision.hard,
         },
       };
     case 'escalate':
       return {
-        ...state,
+        ...seen,
         inFlight: {
           podId: decision.podId,
           podName: decision.podName,
@@ -420,6 +748,25 @@ function remember(state: State, decision: Decision, sample: Sample): State {
         },
       };
   }
+}
+
+/**
+ * What was read of when, for the next time. The kubelet forgets what it did not read, and does not
+ * remember what it read after a collection.
+ */
+function timesAfter(policy: Policy, state: State, sample: Sample): State['statsTimesNs'] {
+  const { observations } = sample;
+  if (observations === undefined) return state.statsTimesNs;
+  const isKubelet = policy.rules.statsTime === 'kubelet' && sample.isComplete === true;
+  if (isKubelet && sample.reclaimed) return state.statsTimesNs;
+  // A live source has none: nothing is to be remembered, and nothing made anew.
+  if (state.statsTimesNs.size === 0 && !observations.some(hasTime)) return state.statsTimesNs;
+  const read = observations.map(({ signal, statsTimeNs }) => [signal, statsTimeNs] as const);
+  return new Map(isKubelet ? read : [...state.statsTimesNs, ...read]);
+}
+
+function hasTime({ statsTimeNs }: SignalObservation): boolean {
+  return statsTimeNs !== undefined;
 }
 
 function impossibility(

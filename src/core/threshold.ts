@@ -1,6 +1,7 @@
 import type { SignalObservation } from './observation.ts';
-import { compareText } from './rank.ts';
+import { canonicalQuantity, quantityFormat } from './quantity.ts';
 import { SIGNALS, type Signal } from './signal.ts';
+import { compareText } from './text.ts';
 
 /**
  * How much of a resource: an exact quantity, or a part of the signal's capacity.
@@ -43,28 +44,46 @@ const NANO = 1_000_000_000n;
  * @see kubelet `eviction/api/types.go`, `GetThresholdQuantity`, for a fraction: 64-bit floats
  */
 export function resolveValue(value: ThresholdValue, capacity: number): number {
-  if (value.kind === 'fraction') {
-    return Math.min(Math.trunc(capacity * value.fraction), Number.MAX_SAFE_INTEGER);
-  }
-  const whole =
-    value.kind === 'quantity'
-      ? (value.nano + NANO - 1n) / NANO
-      : (BigInt(capacity) * value.nanoPercent) / (100n * NANO);
-  return Number(whole > BigInt(Number.MAX_SAFE_INTEGER) ? BigInt(Number.MAX_SAFE_INTEGER) : whole);
+  return value.kind === 'quantity' ? wholeUnits(value.nano) : partOf(value, capacity);
 }
 
-/** The level of a threshold for a given capacity, with its minimum reclaim if `withReclaim`. */
+function partOf(value: Exclude<ThresholdValue, { kind: 'quantity' }>, capacity: number): number {
+  return value.kind === 'fraction'
+    ? Math.min(Math.trunc(capacity * value.fraction), Number.MAX_SAFE_INTEGER)
+    : Number((BigInt(capacity) * value.nanoPercent) / (100n * NANO));
+}
+
+function wholeUnits(nano: bigint): number {
+  return nano > MOST_NANO ? Number.MAX_SAFE_INTEGER : Number((nano + NANO - 1n) / NANO);
+}
+
+const MOST_NANO = BigInt(Number.MAX_SAFE_INTEGER) * NANO;
+
+/**
+ * The level of a threshold for a given capacity, with its minimum reclaim if `withReclaim`: rounded up
+ * once, so that two halves are one.
+ */
 export function thresholdLevel(
-  threshold: Threshold,
+  { value, minimumReclaim: reclaim }: Threshold,
   capacity: number,
   withReclaim: boolean,
 ): number {
-  const level = resolveValue(threshold.value, capacity);
-  if (!withReclaim || threshold.minimumReclaim === undefined) return level;
-  return Math.min(
-    Number.MAX_SAFE_INTEGER,
-    level + resolveValue(threshold.minimumReclaim, capacity),
-  );
+  if (!withReclaim || reclaim === undefined) return resolveValue(value, capacity);
+  if (value.kind === 'quantity' && reclaim.kind === 'quantity') {
+    return wholeUnits(value.nano + reclaim.nano);
+  }
+  const sum = resolveValue(value, capacity) + resolveValue(reclaim, capacity);
+  return Math.min(Number.MAX_SAFE_INTEGER, sum);
+}
+
+/**
+ * A threshold's value as Kubernetes writes it: a quantity in the notation it was given in, a
+ * percentage as the quantity that it is of this capacity, with powers of 1024 whatever it counts.
+ */
+export function canonicalLevel({ value }: Threshold, capacity: number): string {
+  return value.kind === 'quantity'
+    ? canonicalQuantity({ nano: value.nano, format: quantityFormat(value.text) })
+    : canonicalQuantity({ nano: BigInt(partOf(value, capacity)) * NANO, format: 'binary' });
 }
 
 /**
@@ -80,8 +99,8 @@ export function isMet(
 }
 
 /**
- * The order in which due thresholds are acted on: the signal's own order, hard before soft, the
- * most starved in proportion to its level, then by name; a total order.
+ * The order in which due thresholds are acted on: memory before all else, hard before soft, the most
+ * starved in proportion to its level, then by name; a total order.
  */
 export function compareThresholds(
   left: { readonly threshold: Threshold; readonly observation: SignalObservation },
@@ -89,11 +108,15 @@ export function compareThresholds(
 ): number {
   const [a, b] = [left.threshold, right.threshold];
   return (
-    SIGNALS[a.signal].order - SIGNALS[b.signal].order ||
+    memoryFirst(a) - memoryFirst(b) ||
     KIND_ORDER[a.kind] - KIND_ORDER[b.kind] ||
     starvation(left) - starvation(right) ||
     compareText(thresholdId(a), thresholdId(b))
   );
+}
+
+function memoryFirst({ signal }: Threshold): number {
+  return SIGNALS[signal].condition === 'MemoryPressure' ? 0 : 1;
 }
 
 const KIND_ORDER = { hard: 0, soft: 1 } as const;

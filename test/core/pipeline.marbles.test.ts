@@ -19,6 +19,7 @@ import {
   type Turn,
 } from '../../src/core/pipeline.ts';
 import type { Policy } from '../../src/core/policy.ts';
+import { INITIAL_STATE } from '../../src/core/step.ts';
 import {
   MI,
   observation,
@@ -42,7 +43,7 @@ interface Scene extends Partial<Omit<PipelineInputs, 'read' | 'pollAfterMs'>> {
 
 /** A pipeline on scripted counters; remembers when the node and the pods were read. */
 function play({ scheduler }: Marbles, scene: Scene) {
-  const { by = policy(), available = () => 500 * MI, pollAfterMs = 3_600_000 } = scene;
+  const { by = BY, available = () => 500 * MI, pollAfterMs = 3_600_000 } = scene;
   const reads: number[] = [];
   const podReads: number[] = [];
   const inputs: PipelineInputs = {
@@ -59,6 +60,7 @@ function play({ scheduler }: Marbles, scene: Scene) {
     },
     pollAfterMs: () => pollAfterMs,
     podsIntervalMs: scene.podsIntervalMs ?? 3_600_000,
+    ...(scene.initialState === undefined ? {} : { initialState: scene.initialState }),
   };
   return { turns$: evictionPipeline(inputs, () => by, scheduler), reads, podReads };
 }
@@ -75,7 +77,8 @@ function say({ reason, decision }: Turn): string {
     case 'escalate':
       return `${reason} escalate ${decision.podName}`;
     case 'observePods':
-      return `${reason} observePods`;
+    case 'reclaim':
+      return `${reason} ${decision.kind}`;
   }
 }
 
@@ -94,6 +97,24 @@ describe('evictionPipeline', () => {
         d: 'due calm',
       });
       helpers.expectSubscriptions(wakeups$.subscriptions).toBe(until);
+    });
+  });
+
+  it('begins with what is known already, once', () => {
+    marbles((helpers) => {
+      const wakeups$ = helpers.hot(' w 9ms w');
+      const asked: unknown[] = [];
+      const { turns$ } = play(helpers, {
+        wakeups$,
+        initialState: (by, { nowMs, pods }) => {
+          asked.push([by, nowMs, pods]);
+          return { ...INITIAL_STATE, conditionsObserved: new Map([['DiskPressure', -5]]) };
+        },
+      });
+      const conditions$ = turns$.pipe(map(({ conditions }) => conditions.join()));
+      helpers.expectObservable(conditions$, '^ 20ms !').toBe('c 9ms c', { c: 'DiskPressure' });
+      helpers.flush();
+      expect(asked).toStrictEqual([[BY, 0, [WEB, LEAK]]]);
     });
   });
 

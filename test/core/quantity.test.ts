@@ -2,12 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EvictdError } from '../../src/core/errors.ts';
 import {
+  addQuantities,
   approximateCount,
+  canonicalQuantity,
   formatBytes,
   formatPercentage,
   formatQuantity,
   parsePercentage,
   parseQuantity,
+  type QuantityFormat,
+  quantityFormat,
+  readQuantity,
 } from '../../src/core/quantity.ts';
 import { resolveValue } from '../../src/core/threshold.ts';
 
@@ -253,6 +258,14 @@ describe('formatQuantity', () => {
     [10n ** 18n * NANO, 'decimal', '1E'],
     [1_500n, 'decimal', '1500n'],
     [-1_000n, 'decimal', '-1u'],
+    [0n, 'exponent', '0'],
+    [NANO, 'exponent', '1'],
+    [999n * NANO, 'exponent', '999'],
+    [129_000_000n * NANO, 'exponent', '129e6'],
+    [10_000n * NANO, 'exponent', '10e3'],
+    [-(10n ** 18n) * NANO, 'exponent', '-1e18'],
+    [1_500n * (NANO / 1000n), 'exponent', '1500e-3'],
+    [1n, 'exponent', '1e-9'],
   ] as const)('%d nano-units, %s: %s', (nano, format, text) => {
     expect(formatQuantity(nano, format)).toBe(text);
   });
@@ -263,10 +276,92 @@ describe('formatQuantity', () => {
       fc.bigInt({ min: -(2n ** 33n), max: 2n ** 33n }).map((mebi) => mebi * (NANO << 20n)),
     );
     fc.assert(
-      fc.property(nano, fc.constantFrom('binary', 'decimal'), (value, format) => {
+      fc.property(nano, fc.constantFrom('binary', 'decimal', 'exponent'), (value, format) => {
         expect(parseQuantity(formatQuantity(value, format))).toBe(value);
       }),
     );
+  });
+});
+
+describe('quantityFormat', () => {
+  it.each<[string, QuantityFormat]>([
+    ['100Mi', 'binary'],
+    ['1.5Gi', 'binary'],
+    ['0Ki', 'binary'],
+    ['100M', 'decimal'],
+    ['100', 'decimal'],
+    ['1500m', 'decimal'],
+    // `E` alone is exa; with digits after it, it is an exponent.
+    ['1E', 'decimal'],
+    ['1E3', 'exponent'],
+    ['1e3', 'exponent'],
+    ['1e+3', 'exponent'],
+    ['5000e-3', 'exponent'],
+    ['1Ei', 'binary'],
+  ])('%s is %s', (text, format) => {
+    expect(quantityFormat(text)).toBe(format);
+  });
+});
+
+describe('readQuantity', () => {
+  it('keeps the value with its notation', () => {
+    expect(readQuantity('0.5Gi')).toStrictEqual({ nano: 536_870_912n * NANO, format: 'binary' });
+    expect(readQuantity('129e6')).toStrictEqual({ nano: 129_000_000n * NANO, format: 'exponent' });
+  });
+
+  it.each(['', '5 Gi', '1e3Ki', '2E6024865272343'])('refuses %j', (text) => {
+    expect(codeOf(() => readQuantity(text))).toBe('EVICTD_QUANTITY');
+  });
+});
+
+describe('addQuantities', () => {
+  it.each([
+    ['1Gi', '1G', '2073741824'],
+    ['1G', '1Gi', '2073741824'],
+    ['1Gi', '512Mi', '1536Mi'],
+    ['1G', '500M', '1500M'],
+    ['1e3', '1k', '2e3'],
+    ['1k', '1e3', '2k'],
+    // The first that is not zero has the notation.
+    ['0', '1Gi', '1Gi'],
+    ['0', '1e3', '1e3'],
+    ['1Gi', '0', '1Gi'],
+    ['0Ki', '1k', '1k'],
+    ['0', '0Ki', '0'],
+    ['1Gi', '-1Gi', '0'],
+    ['1Gi', '500m', '1073741824500m'],
+  ])('%s and %s are %s', (left, right, sum) => {
+    expect(canonicalQuantity(addQuantities(readQuantity(left), readQuantity(right)))).toBe(sum);
+  });
+});
+
+describe('canonicalQuantity', () => {
+  it.each([
+    ['100Mi', '100Mi'],
+    ['0.5Gi', '512Mi'],
+    ['1024Mi', '1Gi'],
+    ['1025Ki', '1025Ki'],
+    // Powers of 1024 are neither for what is small nor for fractions.
+    ['1Ki', '1Ki'],
+    ['0.5Ki', '512'],
+    ['-0.5Ki', '-512'],
+    ['-1Ki', '-1Ki'],
+    ['1000Ki', '1000Ki'],
+    ['0.0001Ki', '102400u'],
+    ['1.0001Ki', '1024102400u'],
+    ['0Ki', '0'],
+    ['1000', '1k'],
+    ['1024', '1024'],
+    ['104857600', '104857600'],
+    ['129M', '129M'],
+    ['1500m', '1500m'],
+    ['1E', '1E'],
+    ['129e6', '129e6'],
+    ['1000e3', '1e6'],
+    ['1.5e3', '1500'],
+    ['5e-3', '5e-3'],
+  ])('%s is written %s', (text, expected) => {
+    expect(canonicalQuantity(readQuantity(text))).toBe(expected);
   });
 });
 

@@ -1,17 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PodObservation } from '../../src/core/pod.ts';
+import type { FilesystemLayout } from '../../src/core/layout.ts';
+import type { DiskPart, PodObservation } from '../../src/core/pod.ts';
 import {
-  byExceedingRequest,
   byName,
   byPriority,
-  byUsageOverRequest,
-  compareText,
+  byStanding,
+  byUsage,
   isEvictedFor,
   orderedBy,
+  podComparator,
+  type Ranked,
+  type Ranking,
   rankPods,
+  rankWithReasons,
 } from '../../src/core/rank.ts';
-import type { Signal } from '../../src/core/signal.ts';
+import { RULE_SETS } from '../../src/core/rules.ts';
+import { type FilesystemName, SIGNAL_NAMES, type Signal } from '../../src/core/signal.ts';
 import { GI, MI, pod } from '../support/builders.ts';
 
 const nano = (bytes: number): bigint => BigInt(bytes) * 1_000_000_000n;
@@ -50,20 +55,216 @@ describe('rankPods for PIDs', () => {
   });
 });
 
-describe('rankPods for disk', () => {
-  it.each(['nodefs.available', 'imagefs.inodesFree', 'containerfs.available'] as const)(
-    'is none yet: by name for %s, and nobody is evicted for it',
-    (signal) => {
-      const pods = [pod('b', { priority: -1 }), pod('a')];
-      expect(rankPods(signal, pods).map(({ name }) => name)).toStrictEqual(['a', 'b']);
-      expect(isEvictedFor(signal)).toBe(false);
-    },
-  );
+const KUBELET: Ranking = { layout: 'single', rules: RULE_SETS.kubelet };
+const EVICTD: Ranking = { layout: 'single', rules: RULE_SETS.evictd };
 
-  it('is not what memory and PIDs have', () => {
-    expect(['memory.available', 'allocatableMemory.available', 'pid.available'] as const).toSatisfy(
-      (signals: readonly Signal[]) => signals.every(isEvictedFor),
-    );
+/** What a pod uses of each part of the disk; what is left out is none. */
+const onDisk = (
+  parts: Partial<Record<DiskPart, readonly [bytes: number, inodes: number]>>,
+): Pick<PodObservation, 'disk'> => {
+  const of = (part: DiskPart) => {
+    const [bytes, inodes] = parts[part] ?? [0, 0];
+    return { bytes, inodes };
+  };
+  return { disk: { root: of('root'), logs: of('logs'), localVolumes: of('localVolumes') } };
+};
+
+describe('isEvictedFor', () => {
+  const DISK_SIGNALS = SIGNAL_NAMES.filter((signal) => /fs\./.test(signal));
+  const OTHERS = SIGNAL_NAMES.filter((signal) => !DISK_SIGNALS.includes(signal));
+
+  it.each(DISK_SIGNALS)('%s: where it is known what pods use of the disks', (signal) => {
+    expect(isEvictedFor(signal, { ranksDisk: true })).toBe(true);
+    expect(isEvictedFor(signal, { ranksDisk: false })).toBe(false);
+  });
+
+  it.each(OTHERS)('%s: always', (signal) => {
+    expect(isEvictedFor(signal, { ranksDisk: true })).toBe(true);
+    expect(isEvictedFor(signal, { ranksDisk: false })).toBe(true);
+  });
+});
+
+describe('rankPods for disk', () => {
+  /** The parts can be told from their sum. */
+  const one = pod('one', onDisk({ root: [1, 10], logs: [2, 20], localVolumes: [4, 40] }));
+
+  it.each<[FilesystemLayout, FilesystemName, number]>([
+    ['single', 'nodefs', 7],
+    ['single', 'imagefs', 7],
+    ['single', 'containerfs', 7],
+    ['dedicatedImagefs', 'nodefs', 6],
+    ['dedicatedImagefs', 'imagefs', 1],
+    ['dedicatedImagefs', 'containerfs', 1],
+    ['splitImagefs', 'nodefs', 7],
+    ['splitImagefs', 'imagefs', 0],
+    ['splitImagefs', 'containerfs', 7],
+    ['separateContainerfs', 'nodefs', 6],
+    ['separateContainerfs', 'imagefs', 0],
+    ['separateContainerfs', 'containerfs', 1],
+  ])('with %s counts what lies on %s', (layout, name, expected) => {
+    for (const rules of [RULE_SETS.kubelet, RULE_SETS.evictd]) {
+      const used = (signal: Signal) =>
+        rankWithReasons(signal, [one], { layout, rules })[0]?.usageNano;
+      expect(used(`${name}.available`)).toBe(nano(expected));
+      expect(used(`${name}.inodesFree`)).toBe(nano(10 * expected));
+    }
+  });
+
+  const disk = (bytes: number, inodes: number, requestBytes: number, priority = 0) => ({
+    ...onDisk({ root: [bytes, inodes] }),
+    ephemeralStorageRequestNano: nano(requestBytes),
+    priority,
+  });
+
+  it.each<[string, Signal, Ranking, Record<string, Partial<PodObservation>>, readonly string[]]>([
+    [
+      'over the request before within it, whatever the priority',
+      'nodefs.available',
+      EVICTD,
+      { within: disk(5 * GI, 1, 6 * GI, -1), over: disk(2, 1, 1, 1000) },
+      ['over', 'within'],
+    ],
+    [
+      'exactly the request is within it',
+      'nodefs.available',
+      KUBELET,
+      { exact: disk(100, 1, 100, -1), over: disk(101, 1, 100, 1000) },
+      ['over', 'exact'],
+    ],
+    [
+      'of equal priority the one most over its request, not the one that uses most',
+      'imagefs.available',
+      EVICTD,
+      { large: disk(9 * GI, 1, 8 * GI), small: disk(2 * GI, 1, 0) },
+      ['small', 'large'],
+    ],
+    [
+      'without a request all are over it: lowest priority, most bytes, name',
+      'containerfs.available',
+      KUBELET,
+      {
+        b: onDisk({ logs: [5, 1] }),
+        a: onDisk({ localVolumes: [5, 1] }),
+        most: onDisk({ root: [6, 1] }),
+        low: { ...onDisk({ root: [1, 1] }), priority: -1 },
+      },
+      ['low', 'most', 'a', 'b'],
+    ],
+    [
+      'inodes alone, whatever the bytes and their request',
+      'nodefs.inodesFree',
+      EVICTD,
+      { bytes: disk(9 * GI, 10, 0), files: disk(1, 11, GI) },
+      ['files', 'bytes'],
+    ],
+    [
+      'to the kubelet inodes less the bytes that are requested',
+      'nodefs.inodesFree',
+      KUBELET,
+      { bytes: disk(9 * GI, 10, 0), files: disk(1, 11, GI) },
+      ['bytes', 'files'],
+    ],
+    [
+      'who has no inode at all exceeds nothing',
+      'imagefs.inodesFree',
+      KUBELET,
+      { none: disk(0, 0, 0, -1), one: disk(0, 1, 0, 1000) },
+      ['one', 'none'],
+    ],
+    [
+      'unknown after the known offender (k/k#123591), before who is within',
+      'nodefs.available',
+      EVICTD,
+      {
+        calm: disk(1, 1, 2, -5),
+        quiet: { ephemeralStorageRequestNano: nano(10 * GI), priority: -10 },
+        big: disk(500 * MI, 1, 0, 5),
+      },
+      ['big', 'quiet', 'calm'],
+    ],
+    [
+      'unknown before all to the kubelet',
+      'nodefs.inodesFree',
+      KUBELET,
+      { big: disk(500 * MI, 100, 0, -1000), quiet: { priority: 1000 } },
+      ['quiet', 'big'],
+    ],
+    [
+      'nothing of pods lies there: all are alike',
+      'imagefs.available',
+      { ...EVICTD, layout: 'splitImagefs' },
+      { b: disk(9 * GI, 1, 0), a: disk(1, 1, 0), low: disk(0, 0, 0, -1) },
+      ['low', 'a', 'b'],
+    ],
+  ])('%s', (_, signal, ranking, pods, expected) => {
+    const list = Object.entries(pods).map(([name, fields]) => pod(name, fields));
+    const ranked = (some: readonly PodObservation[]) =>
+      rankPods(signal, some, ranking).map(({ name }) => name);
+    expect(ranked(list)).toStrictEqual(expected);
+    expect(ranked(list.toReversed())).toStrictEqual(expected);
+  });
+});
+
+describe('rankPods by the kubelet’s rules', () => {
+  const ranked = (signal: Signal, pods: Record<string, Partial<PodObservation>>) =>
+    rankPods(
+      signal,
+      Object.entries(pods).map(([name, fields]) => pod(name, fields)),
+      KUBELET,
+    ).map(({ name }) => name);
+
+  it('puts a pod without figures before all others', () => {
+    expect(
+      ranked('memory.available', {
+        big: uses(500 * MI, 0, -10),
+        quiet: uses(undefined, 10 * GI, 1000),
+        calm: uses(1, 2, -20),
+      }),
+    ).toStrictEqual(['quiet', 'big', 'calm']);
+  });
+
+  it('of PIDs looks at the priority first, then at who could not be counted', () => {
+    expect(
+      ranked('pid.available', {
+        bomb: { pids: 450 },
+        unknown: { pids: undefined },
+        low: { pids: 1, priority: -1 },
+      }),
+    ).toStrictEqual(['low', 'unknown', 'bomb']);
+  });
+});
+
+describe('rankWithReasons', () => {
+  it('tells of each why it stands where it does', () => {
+    const pods = [
+      pod('calm', uses(50, 100)),
+      pod('quiet', uses(undefined, 0)),
+      pod('big', uses(300, 100)),
+    ];
+    expect(
+      rankWithReasons('memory.available', pods).map(({ pod: { name }, standing, usageNano }) => [
+        name,
+        standing,
+        usageNano,
+      ]),
+    ).toStrictEqual([
+      ['big', 'exceeds', nano(200)],
+      ['quiet', 'unknown', undefined],
+      ['calm', 'within', nano(-50)],
+    ]);
+  });
+
+  it('nobody exceeds a request of PIDs', () => {
+    const pods = [pod('bomb', { pids: 450 }), pod('unknown')];
+    expect(
+      rankWithReasons('pid.available', pods).map(({ standing, usageNano }) => [
+        standing,
+        usageNano,
+      ]),
+    ).toStrictEqual([
+      ['within', nano(450)],
+      ['within', undefined],
+    ]);
   });
 });
 
@@ -151,8 +352,9 @@ const anyPod = fc
   })
   .map(({ name, ...fields }) => pod(name, fields));
 
-describe('the order of pods', () => {
-  const order = orderedBy(byExceedingRequest, byPriority, byUsageOverRequest, byName);
+describe.each(['kubelet', 'evictd'] as const)('the order of pods by the rules of %s', (rules) => {
+  const ranking: Ranking = { layout: 'single', rules: RULE_SETS[rules] };
+  const order = podComparator('memory.available', ranking);
 
   it('is antisymmetric, and only a pod itself is its equal', () => {
     fc.assert(
@@ -181,8 +383,8 @@ describe('the order of pods', () => {
           fc.tuple(fc.constant(pods), fc.shuffledSubarray(pods, { minLength: pods.length })),
         ),
         ([pods, shuffled]) => {
-          expect(rankPods('memory.available', shuffled)).toStrictEqual(
-            rankPods('memory.available', pods),
+          expect(rankPods('memory.available', shuffled, ranking)).toStrictEqual(
+            rankPods('memory.available', pods, ranking),
           );
         },
       ),
@@ -190,47 +392,81 @@ describe('the order of pods', () => {
   });
 });
 
+/** A pod with its place for memory. */
+const placed = (name: string, fields: Partial<PodObservation> = {}): Ranked => {
+  const [ranked] = rankWithReasons('memory.available', [pod(name, fields)]);
+  if (ranked === undefined) throw new Error('one pod has one place');
+  return ranked;
+};
+
 describe('orderedBy', () => {
   it('of nothing tells nobody apart', () => {
-    expect(orderedBy()(pod('a'), pod('b'))).toBe(0);
+    expect(orderedBy()(placed('a'), placed('b'))).toBe(0);
   });
 
   it('asks the next comparator only when the ones before see no difference', () => {
     const never = () => {
       throw new Error('asked');
     };
-    expect(orderedBy(byName, never)(pod('a'), pod('b'))).toBeLessThan(0);
-    expect(() => orderedBy(byName, never)(pod('a'), pod('a'))).toThrow('asked');
+    expect(orderedBy(byName, never)(placed('a'), placed('b'))).toBeLessThan(0);
+    expect(() => orderedBy(byName, never)(placed('a'), placed('a'))).toThrow('asked');
   });
 });
 
-describe('byUsageOverRequest', () => {
-  it('tells nothing of a pod whose usage is unknown', () => {
-    const unknown = pod('a', { workingSetBytes: undefined });
-    expect(byUsageOverRequest(unknown, pod('b'))).toBe(0);
-    expect(byUsageOverRequest(pod('b'), unknown)).toBe(0);
+describe('byPriority', () => {
+  it('the lowest first', () => {
+    const [low, high] = [placed('z', { priority: -1 }), placed('a', { priority: 1000 })];
+    expect(byPriority(low, high)).toBeLessThan(0);
+    expect(byPriority(high, low)).toBeGreaterThan(0);
+    expect(byPriority(low, low)).toBe(0);
+  });
+});
+
+describe('byStanding', () => {
+  const [over, unknown, within] = [
+    placed('a', uses(2, 1)),
+    placed('b', uses(undefined, 1)),
+    placed('c', uses(1, 1)),
+  ];
+
+  it.each([
+    ['evictd', [over, unknown, within]],
+    ['kubelet', [unknown, over, within]],
+  ] as const)('%s: in this order, and nothing else counts', (rules, expected) => {
+    const order = byStanding(RULE_SETS[rules]);
+    expect([within, unknown, over].sort(order)).toStrictEqual(expected);
+    expect(order(over, placed('other', uses(900, 0, -5)))).toBe(0);
+  });
+});
+
+describe('byUsage', () => {
+  const [more, less, unknown] = [
+    placed('a', uses(200, 100)),
+    placed('b', uses(900, 850)),
+    placed('c', uses(undefined, 0)),
+  ];
+
+  it.each([
+    ['evictd', [more, less, unknown]],
+    ['kubelet', [unknown, more, less]],
+  ] as const)('%s: most over the request first, and where the unknown stand', (rules, expected) => {
+    const order = byUsage(RULE_SETS[rules]);
+    expect([less, unknown, more].sort(order)).toStrictEqual(expected);
+    expect([unknown, more, less].sort(order)).toStrictEqual(expected);
+  });
+
+  it('tells nothing of two that are unknown', () => {
+    const other = placed('other', uses(undefined, 5));
+    for (const rules of [RULE_SETS.kubelet, RULE_SETS.evictd]) {
+      expect(byUsage(rules)(unknown, other)).toBe(0);
+    }
   });
 });
 
 describe('byName', () => {
   it('tells a pod from one made again under its name', () => {
-    const [first, again] = [pod('web', { id: '1' }), pod('web', { id: '2' })];
+    const [first, again] = [placed('web', { id: '1' }), placed('web', { id: '2' })];
     expect(byName(first, again)).toBeLessThan(0);
     expect(byName(again, first)).toBeGreaterThan(0);
-  });
-});
-
-describe('compareText', () => {
-  it.each([
-    ['a', 'b', -1],
-    ['b', 'a', 1],
-    ['a', 'a', 0],
-    // By code unit: no locale moves a capital or an umlaut.
-    ['B', 'a', -1],
-    ['z', 'ä', -1],
-    ['pod-10', 'pod-9', -1],
-    ['', 'a', -1],
-  ])('%j and %j give %d', (left, right, expected) => {
-    expect(compareText(left, right)).toBe(expected);
   });
 });

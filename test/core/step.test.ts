@@ -1,13 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../../src/core/decision.ts';
+import type { ReadSample } from '../../src/core/pipeline.ts';
+import type { PodObservation } from '../../src/core/pod.ts';
 import type { Policy } from '../../src/core/policy.ts';
+import { RULE_SETS } from '../../src/core/rules.ts';
 import {
+  forgetFailures,
   INITIAL_STATE,
+  type OverLimit,
   PASSED_OVER_LIMIT,
   type Sample,
   type StepResult,
   step,
+  underAnotherPolicy,
   victimGraceSeconds,
 } from '../../src/core/step.ts';
 import { thresholdId } from '../../src/core/threshold.ts';
@@ -48,6 +54,8 @@ function say(decision: Decision): string {
       return `none ${decision.why}`;
     case 'observePods':
       return 'observePods';
+    case 'reclaim':
+      return `reclaim ${decision.functions.join(' ')}`;
     case 'evict':
       return `evict ${decision.pod.name}`;
     case 'escalate':
@@ -85,21 +93,30 @@ describe('a hard threshold', () => {
   });
 
   it('says everything about the eviction that it decides', () => {
-    const { decision, state, conditions } = lastOf(policy(), sample(7, 50 * MI, withPods));
+    const { decision, state, conditions, ranked } = lastOf(policy(), sample(7, 50 * MI, withPods));
+    const message =
+      'The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ' +
+      'The pod was using 300Mi, request is 0.';
     expect(decision).toStrictEqual({
       kind: 'evict',
       pod: LEAK,
       hard: true,
       gracePeriodMs: 0,
+      gracePeriodSeconds: 0,
       cause: {
         threshold: threshold(),
         observation: { signal: 'memory.available', capacity: GI, available: 50 * MI, atMs: 7 },
         level: 100 * MI,
         reclaiming: false,
       },
-      message:
-        'The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ' +
-        'The pod was using 300Mi, request is 0.',
+      message,
+      annotations: {},
+      condition: {
+        type: 'DisruptionTarget',
+        status: 'True',
+        reason: 'TerminationByKubelet',
+        message,
+      },
     });
     expect(state.inFlight).toStrictEqual({
       podId: LEAK.id,
@@ -108,6 +125,8 @@ describe('a hard threshold', () => {
       hard: true,
     });
     expect(conditions).toStrictEqual(['MemoryPressure']);
+    expect(state.conditions).toStrictEqual(conditions);
+    expect(ranked?.map(({ pod: { name } }) => name)).toStrictEqual(['leak', 'batch', 'web']);
   });
 
   it('asks for pods where the sample has none, and remembers no eviction then', () => {
@@ -131,7 +150,7 @@ describe('a hard threshold', () => {
   it('gives the policy’s hard grace', () => {
     const patient = policy({ hardEvictionGracePeriodSeconds: 3 });
     const { decision } = lastOf(patient, sample(0, 50 * MI, withPods));
-    expect(decision).toMatchObject({ hard: true, gracePeriodMs: 3000 });
+    expect(decision).toMatchObject({ hard: true, gracePeriodMs: 3000, gracePeriodSeconds: 3 });
   });
 });
 
@@ -701,7 +720,7 @@ describe('a signal that could not be read', () => {
 describe('after an eviction for PIDs', () => {
   const signal = 'pid.available';
   const by = policy({ thresholds: [threshold({ signal, value: value('100') })] });
-  const low = (nowMs: number, available: number, rest: Partial<Sample> = {}): Sample => ({
+  const low = (nowMs: number, available: number, rest: Partial<ReadSample> = {}): ReadSample => ({
     nowMs,
     observations: [observation(available, { signal, capacity: 500, atMs: nowMs })],
     ...rest,
@@ -761,6 +780,9 @@ describe('after an eviction for PIDs', () => {
     const far = pod('far', { pids: 0, priority: -10 });
     expect(said(story(by, low(0, 0, { pods: [far, SMALL] })))).toStrictEqual(['evict small']);
     expect(said(story(by, low(0, 0, { pods: [far] })))).toStrictEqual(['none noCandidate']);
+    // The kubelet has no such rule.
+    const kubelet = { ...by, rules: RULE_SETS.kubelet };
+    expect(said(story(kubelet, low(0, 0, { pods: [far, SMALL] })))).toStrictEqual(['evict far']);
   });
 
   it('a pod that could not be counted has too few', () => {
@@ -819,6 +841,809 @@ describe('disk pressure', () => {
   });
 });
 
+const BOTH_RULES = ['kubelet', 'evictd'] as const;
+
+describe('disk pressure where it is known what pods use', () => {
+  const disk = threshold({
+    signal: 'nodefs.available',
+    value: value('1Gi'),
+    minimumReclaim: value('500Mi'),
+  });
+  const ranks = policy({ thresholds: [disk], ranksDisk: true });
+  const reclaims = policy({ thresholds: [disk], ranksDisk: true, reclaims: true });
+  const parts = (bytes: number) => ({ bytes, inodes: 1 });
+  const onDisk = (bytes: number): Partial<PodObservation> => ({
+    disk: { root: parts(bytes), logs: parts(0), localVolumes: parts(0) },
+  });
+  const BIG = pod('big', { ...onDisk(3 * GI), workingSetBytes: MI });
+  const SMALL = pod('small', { ...onDisk(1), workingSetBytes: 900 * MI });
+  const pods = [SMALL, BIG];
+  const nodefs = (availableBytes: number, nowMs: number, statsTimeNs?: bigint) =>
+    observation(availableBytes, {
+      signal: 'nodefs.available',
+      capacity: 100 * GI,
+      atMs: nowMs,
+      statsTimeNs,
+    });
+  const at = (nowMs: number, availableMi: number, rest: Partial<ReadSample> = {}): ReadSample => ({
+    nowMs,
+    observations: [nodefs(availableMi * MI, nowMs)],
+    ...rest,
+  });
+
+  it('evicts who uses most of the disk, whatever memory is used', () => {
+    expect(lastOf(ranks, at(0, 900, { pods })).decision).toMatchObject({
+      kind: 'evict',
+      pod: { name: 'big' },
+      cause: { level: GI },
+    });
+  });
+
+  describe('and dead containers and unused images can be collected', () => {
+    it('collects before it asks for pods, and says what for', () => {
+      const { decision, state, events, ranked } = lastOf(reclaims, at(0, 900));
+      expect(decision).toMatchObject({
+        kind: 'reclaim',
+        functions: ['containers', 'images'],
+        cause: { threshold: disk, level: GI, observation: { available: 900 * MI } },
+      });
+      expect(state.reclaiming?.threshold).toBe(disk);
+      expect(state.inFlight).toBeUndefined();
+      expect(ranked).toBeUndefined();
+      expect(events).toStrictEqual([
+        {
+          type: 'Warning',
+          reason: 'EvictionThresholdMet',
+          message: 'Attempting to reclaim ephemeral-storage',
+        },
+      ]);
+    });
+
+    it.each([
+      ['single', 'nodefs.available', 'kubelet', 'reclaim containers images'],
+      ['splitImagefs', 'imagefs.available', 'kubelet', 'reclaim images'],
+      ['splitImagefs', 'containerfs.available', 'evictd', 'reclaim containers'],
+      // Its logs lie on nodefs; the kubelet collects nothing for it.
+      ['dedicatedImagefs', 'nodefs.available', 'evictd', 'reclaim containers'],
+      ['dedicatedImagefs', 'nodefs.available', 'kubelet', 'evict big'],
+      ['single', 'memory.available', 'kubelet', 'evict small'],
+      ['single', 'pid.available', 'evictd', 'none noCandidate'],
+    ] as const)('with %s for %s by the rules of %s: %s', (layout, signal, rules, expected) => {
+      const by = policy({
+        thresholds: [threshold({ signal, value: value('1Gi') })],
+        rules: RULE_SETS[rules],
+        layout,
+        ranksDisk: true,
+        reclaims: true,
+      });
+      const counted = pods.map((one) => ({ ...one, pids: 0 }));
+      const low = observation(MI, { signal, capacity: 100 * GI });
+      const { decision } = lastOf(by, { nowMs: 0, observations: [low], pods: counted });
+      expect(say(decision)).toBe(expected);
+    });
+
+    it.each(BOTH_RULES)('by the rules of %s does nothing until it has ended', (rules) => {
+      const by = { ...reclaims, rules: RULE_SETS[rules] };
+      const results = story(by, at(0, 900, { pods }), at(1, 100, { pods }), at(2, 2000, { pods }));
+      expect(said(results)).toStrictEqual([
+        'reclaim containers images',
+        'none reclaiming',
+        'none reclaiming',
+      ]);
+      expect(results.map(({ events }) => events.length)).toStrictEqual([1, 0, 0]);
+    });
+
+    it.each(BOTH_RULES)('by the rules of %s nobody goes where that was enough', (rules) => {
+      const by = { ...reclaims, rules: RULE_SETS[rules] };
+      const results = story(by, at(0, 900), at(1, 1524, { pods, reclaimed: true }));
+      expect(said(results)).toStrictEqual(['reclaim containers images', 'none reclaimed']);
+      expect(results[1]?.state.reclaiming).toBeUndefined();
+      expect(results[1]?.events).toStrictEqual([]);
+      expect(results[1]?.ranked).toBeUndefined();
+    });
+
+    it.each(BOTH_RULES)(
+      'by the rules of %s somebody goes where the minimum reclaim is a byte short',
+      (rules) => {
+        const by = { ...reclaims, rules: RULE_SETS[rules] };
+        const short: ReadSample = {
+          ...at(1, 0, { pods, reclaimed: true }),
+          observations: [nodefs(1524 * MI - 1, 1)],
+        };
+        const results = story(by, at(0, 900), short);
+        expect(said(results)).toStrictEqual(['reclaim containers images', 'evict big']);
+        expect(results[1]?.state.reclaiming).toBeUndefined();
+        // What it is for was said before it began.
+        expect(results.map(({ events }) => events.length)).toStrictEqual([1, 0]);
+      },
+    );
+
+    it('describes the eviction by figures from after it; the kubelet by those from before', () => {
+      const available = (rules: (typeof BOTH_RULES)[number]) => {
+        const by = { ...reclaims, rules: RULE_SETS[rules] };
+        const { decision, state } = lastOf(by, at(0, 900), at(1, 950, { pods, reclaimed: true }));
+        return [
+          decision.kind === 'evict' && decision.message.replace(/^.*available: (\w+)\..*$/, '$1'),
+          state.observations.map((one) => one.available / MI),
+        ];
+      };
+      expect(available('evictd')).toStrictEqual(['950Mi', [950]]);
+      expect(available('kubelet')).toStrictEqual(['900Mi', [900]]);
+    });
+
+    it('asks for pods where the sample after it has none, and goes on from there', () => {
+      const results = story(
+        reclaims,
+        at(0, 900),
+        at(1, 950, { reclaimed: true }),
+        at(1, 950, { pods, reclaimed: true }),
+      );
+      expect(said(results)).toStrictEqual([
+        'reclaim containers images',
+        'observePods',
+        'evict big',
+      ]);
+    });
+
+    it.each([
+      ['kubelet', 'evict big'],
+      ['evictd', 'none reclaimed'],
+    ] as const)('another resource that is short: by the rules of %s %s', (rules, expected) => {
+      const memory = softThreshold({ value: value('500Mi') });
+      const by = { ...reclaims, thresholds: [memory, disk], rules: RULE_SETS[rules] };
+      const both = (nowMs: number, availableMi: number): ReadSample => ({
+        nowMs,
+        observations: [observation(400 * MI, { atMs: nowMs }), nodefs(availableMi * MI, nowMs)],
+        pods,
+      });
+      const results = story(by, both(0, 900), { ...both(1, 5000), reclaimed: true });
+      expect(said(results)).toStrictEqual(['reclaim containers images', expected]);
+    });
+
+    it('to the kubelet a signal that was not read after it is not short', () => {
+      const images = threshold({ signal: 'imagefs.available', value: value('1Gi') });
+      const by = { ...reclaims, thresholds: [disk, images], rules: RULE_SETS.kubelet };
+      const results = story(by, at(0, 900), at(1, 5000, { pods, reclaimed: true }));
+      expect(said(results)).toStrictEqual(['reclaim containers images', 'none reclaimed']);
+    });
+
+    it.each([
+      ['kubelet', 'evict big'],
+      ['evictd', 'none reclaimed'],
+    ] as const)('nothing could be read after it: by the rules of %s %s', (rules, expected) => {
+      const by = { ...reclaims, rules: RULE_SETS[rules] };
+      const unread: Sample = { nowMs: 1, observations: undefined, pods, reclaimed: true };
+      expect(said(story(by, at(0, 900), unread))).toStrictEqual([
+        'reclaim containers images',
+        expected,
+      ]);
+    });
+
+    it.each([
+      ['evictd', 100n, 'none reclaimed'],
+      ['evictd', 99n, 'evict big'],
+      ['evictd', 101n, 'evict big'],
+      // The kubelet looks only at whether it was enough.
+      ['kubelet', 100n, 'evict big'],
+    ] as const)(
+      'by the rules of %s figures of %d after those of 100 (k/k#41032): %s',
+      (rules, timeNs, expected) => {
+        const by = { ...reclaims, rules: RULE_SETS[rules] };
+        const results = story(
+          by,
+          { nowMs: 0, observations: [nodefs(900 * MI, 0, 100n)], pods },
+          { nowMs: 1, observations: [nodefs(900 * MI, 1, timeNs)], pods, reclaimed: true },
+        );
+        expect(said(results)).toStrictEqual(['reclaim containers images', expected]);
+      },
+    );
+
+    it('where nobody is evicted for disk it is all that is done', () => {
+      const by = { ...reclaims, ranksDisk: false };
+      const results = story(by, at(0, 900), at(1, 950, { pods, reclaimed: true }));
+      expect(said(results)).toStrictEqual(['reclaim containers images', 'none noReclaim']);
+    });
+
+    it.each([
+      ['evictd', 0, 'evict small'],
+      ['evictd', 1, 'evict small'],
+      ['evictd', 9999, 'evict small'],
+      ['evictd', 10_000, 'reclaim containers images'],
+      ['kubelet', 0, 'reclaim containers images'],
+      ['kubelet', 10_000, 'reclaim containers images'],
+    ] as const)('by the rules of %s %d ms after it began: %s', (rules, nowMs, expected) => {
+      const results = story(
+        { ...reclaims, rules: RULE_SETS[rules] },
+        at(0, 900, { pods }),
+        at(0, 950, { pods, reclaimed: true }),
+        at(nowMs, 950, { pods: [SMALL], outcome: outcome('big') }),
+      );
+      expect(said(results)).toStrictEqual(['reclaim containers images', 'evict big', expected]);
+    });
+
+    it('was for one signal: for another it is done at once', () => {
+      const inodes = threshold({ signal: 'nodefs.inodesFree', value: value('100') });
+      const by = { ...reclaims, thresholds: [disk, inodes] };
+      const few = observation(5, { signal: 'nodefs.inodesFree', capacity: 1000, atMs: 2 });
+      const results = story(by, at(0, 900), at(1, 5000, { reclaimed: true }), {
+        nowMs: 2,
+        observations: [nodefs(5 * GI, 2), few],
+      });
+      expect(said(results)).toStrictEqual([
+        'reclaim containers images',
+        'none reclaimed',
+        'reclaim containers images',
+      ]);
+      expect([...(results[2]?.state.collectedAtMs ?? [])]).toStrictEqual([
+        ['nodefs.available', 0],
+        ['nodefs.inodesFree', 2],
+      ]);
+    });
+  });
+});
+
+describe('pods over a limit of their own storage', () => {
+  const over = (one: PodObservation): OverLimit => ({ pod: one, message: `${one.name} is over. ` });
+  const [A, B] = [pod('a', { priority: 9 }), pod('b')];
+  const guarded = pod('guarded', { protectedBecause: 'critical priority' });
+  const endOf = (nowMs: number, name: string): Sample => ({
+    nowMs,
+    observations: undefined,
+    outcome: outcome(name),
+  });
+
+  it.each(BOTH_RULES)('by the rules of %s go one after the other, as they come', (rules) => {
+    const by = policy({ rules: RULE_SETS[rules], hardEvictionGracePeriodSeconds: 1 });
+    const results = story(
+      by,
+      sample(0, 500 * MI, { overLimits: [over(guarded), over(A), over(B)] }),
+      endOf(1, 'a'),
+      endOf(2, 'b'),
+    );
+    expect(said(results)).toStrictEqual(['evict a', 'evict b', 'none calm']);
+    expect(results[0]?.decision).toStrictEqual({
+      kind: 'evict',
+      pod: A,
+      hard: true,
+      gracePeriodMs: 1000,
+      gracePeriodSeconds: 1,
+      cause: undefined,
+      message: 'a is over. ',
+      annotations: {},
+      condition: undefined,
+    });
+    expect(results[0]?.state.inFlight).toStrictEqual({
+      podId: A.id,
+      podName: 'a',
+      signal: undefined,
+      hard: true,
+    });
+    expect(results.map(({ events }) => events)).toStrictEqual([[], [], []]);
+    expect(results[0]?.conditions).toStrictEqual([]);
+  });
+
+  it('go before anything else, and never beside another eviction', () => {
+    const results = story(
+      policy(),
+      sample(0, 50 * MI, { ...withPods, overLimits: [over(A)] }),
+      sample(1, 50 * MI, { ...withPods, overLimits: [over(B)] }),
+      sample(2, 50 * MI, { ...withPods, outcome: outcome('a'), overLimits: [] }),
+    );
+    expect(said(results)).toStrictEqual(['evict a', 'none evicting', 'evict leak']);
+    expect(results[0]?.conditions).toStrictEqual(['MemoryPressure']);
+  });
+
+  it('a hard threshold does not escalate what goes at once', () => {
+    const results = story(
+      policy(),
+      sample(0, 500 * MI, { overLimits: [over(A)] }),
+      sample(1, 50 * MI, withPods),
+    );
+    expect(said(results)).toStrictEqual(['evict a', 'none evicting']);
+  });
+
+  it('nobody goes who is protected', () => {
+    const { decision } = lastOf(policy(), sample(0, 500 * MI, { overLimits: [over(guarded)] }));
+    expect(say(decision)).toBe('none calm');
+  });
+
+  it('are those of the last sample that says anything of them', () => {
+    const results = story(
+      policy(),
+      sample(0, 500 * MI, { overLimits: [over(A), over(B)] }),
+      sample(1, 500 * MI, { outcome: outcome('a'), overLimits: [] }),
+      sample(2, 500 * MI, { overLimits: [over(A), over(B)] }),
+      sample(3, 500 * MI, { outcome: outcome('a') }),
+    );
+    expect(said(results)).toStrictEqual(['evict a', 'none calm', 'evict a', 'evict b']);
+  });
+
+  it.each([
+    ['evicted', outcome('a'), 'evict b'],
+    ['failed', outcome('a', { kind: 'failed', error: 'EPERM' }), 'evict b'],
+  ] as const)(
+    'one that is seen above its limit while it goes does not go again: %s',
+    (_, ended, expected) => {
+      const results = story(
+        policy(),
+        sample(0, 500 * MI, { overLimits: [over(A)] }),
+        sample(1, 500 * MI, { overLimits: [over(A), over(B)] }),
+        { nowMs: 2, observations: undefined, outcome: ended },
+      );
+      expect(said(results)).toStrictEqual(['evict a', 'none evicting', expected]);
+    },
+  );
+
+  it('one that could not be killed is passed over for 60 s', () => {
+    const failed = outcome('a', { kind: 'failed', error: 'EPERM' });
+    const again = { overLimits: [over(A)] };
+    const results = story(
+      policy(),
+      sample(0, 500 * MI, again),
+      sample(1, 500 * MI, { ...again, outcome: failed }),
+      sample(60_000, 500 * MI, again),
+      sample(60_001, 500 * MI, again),
+    );
+    expect(said(results)).toStrictEqual(['evict a', 'none calm', 'none calm', 'evict a']);
+  });
+
+  it('one that cannot be killed does not hold up the next', () => {
+    const failed = outcome('a', { kind: 'failed', error: 'EPERM' });
+    const results = story(policy(), sample(0, 500 * MI, { overLimits: [over(A), over(B)] }), {
+      nowMs: 1,
+      observations: undefined,
+      outcome: failed,
+    });
+    expect(said(results)).toStrictEqual(['evict a', 'evict b']);
+    expect([...(results[1]?.state.passedOver.keys() ?? [])]).toStrictEqual([A.id]);
+  });
+});
+
+describe('figures that bear a time', () => {
+  const at = (nowMs: number, statsTimeNs: bigint | undefined, rest: Partial<ReadSample> = {}) => ({
+    nowMs,
+    observations: [observation(50 * MI, { atMs: nowMs, statsTimeNs })],
+    ...withPods,
+    ...rest,
+  });
+  const gone = { nowMs: 1, observations: undefined, outcome: outcome('leak') };
+
+  it.each([
+    // by whose rules, the time before, the time now, what is done
+    ['kubelet', 100n, 101n, 'evict leak'],
+    ['kubelet', 100n, 100n, 'none calm'],
+    // The clock was set back (k/k#54130).
+    ['kubelet', 100n, 99n, 'none calm'],
+    ['kubelet', 100n, undefined, 'evict leak'],
+    ['kubelet', undefined, 100n, 'evict leak'],
+    ['kubelet', undefined, undefined, 'evict leak'],
+    ['evictd', 100n, 101n, 'evict leak'],
+    ['evictd', 100n, 100n, 'none calm'],
+    ['evictd', 100n, 99n, 'evict leak'],
+    ['evictd', 100n, undefined, 'evict leak'],
+    ['evictd', undefined, 100n, 'evict leak'],
+    ['evictd', undefined, undefined, 'evict leak'],
+  ] as const)('by the rules of %s: %s, then %s: %s', (rules, before, now, expected) => {
+    const by = policy({ rules: RULE_SETS[rules] });
+    const results = story(by, at(0, before), gone, at(2, now));
+    expect(said(results)).toStrictEqual(['evict leak', 'none calm', expected]);
+    // What is old still counts for conditions.
+    expect(results[2]?.conditions).toStrictEqual(['MemoryPressure']);
+    expect(results[2]?.state.met.map(thresholdId)).toStrictEqual(['hard:memory.available']);
+  });
+
+  it.each([
+    ['kubelet', true, 'evict leak'],
+    ['evictd', true, 'none calm'],
+    // Where not all was asked for, what is missing is none that could not be read.
+    ['kubelet', undefined, 'none calm'],
+    ['evictd', undefined, 'none calm'],
+  ] as const)(
+    'that were not read in between: by the rules of %s, all asked for: %s: %s',
+    (rules, isComplete, expected) => {
+      const by = policy({ rules: RULE_SETS[rules] });
+      const missing = sample(2, undefined, isComplete && { isComplete });
+      const results = story(by, at(0, 100n), gone, missing, at(3, 100n));
+      expect(said(results).at(-1)).toBe(expected);
+    },
+  );
+
+  it.each([
+    ['kubelet', 100n],
+    ['evictd', 200n],
+  ] as const)('from after a collection are remembered or not: %s', (rules, expected) => {
+    const signal = 'nodefs.available';
+    const by = policy({
+      rules: RULE_SETS[rules],
+      thresholds: [threshold({ signal, value: value('1Gi') })],
+      ranksDisk: true,
+      reclaims: true,
+    });
+    const full = (nowMs: number, statsTimeNs: bigint): Sample => ({
+      nowMs,
+      isComplete: true,
+      observations: [observation(MI, { signal, capacity: 100 * GI, statsTimeNs })],
+      pods: [],
+    });
+    const { state } = lastOf(by, full(0, 100n), { ...full(1, 200n), reclaimed: true });
+    expect(state.statsTimesNs.get(signal)).toBe(expected);
+  });
+
+  it.each([
+    ['evictd', 100n, 99n, true],
+    ['evictd', 100n, 100n, false],
+    ['evictd', 100n, 101n, false],
+    ['evictd', 100n, undefined, false],
+    ['evictd', undefined, 99n, false],
+    ['kubelet', 100n, 99n, false],
+  ] as const)(
+    'by the rules of %s: %s, then %s: it is said that a clock was set back: %s',
+    (rules, before, now, isSaid) => {
+      const by = policy({ rules: RULE_SETS[rules] });
+      const calm = (nowMs: number, statsTimeNs: bigint | undefined): Sample => ({
+        nowMs,
+        observations: [observation(500 * MI, { atMs: nowMs, statsTimeNs })],
+      });
+      const results = story(by, calm(0, before), calm(1, now), calm(2, now));
+      const event = {
+        type: 'Warning',
+        reason: 'ClockSetBack',
+        message: 'Figures are older than the ones before: the clock of their source was set back',
+      };
+      // Once: from then on the new time counts.
+      expect(results.map(({ events }) => events)).toStrictEqual([[], isSaid ? [event] : [], []]);
+    },
+  );
+
+  it('says nothing of a clock where nothing was read', () => {
+    const results = story(policy(), at(0, 100n), gone);
+    expect(results[1]?.events).toStrictEqual([]);
+  });
+
+  it.each(BOTH_RULES)('by the rules of %s are not forgotten where nothing was read', (rules) => {
+    const by = policy({ rules: RULE_SETS[rules] });
+    const results = story(
+      by,
+      at(0, 100n),
+      gone,
+      { nowMs: 2, observations: undefined },
+      at(3, 100n),
+    );
+    expect(said(results).at(-1)).toBe('none calm');
+  });
+
+  it.each([
+    ['kubelet', 'none calm'],
+    ['evictd', 'evict batch'],
+  ] as const)('an eviction by them came to nothing: by the rules of %s %s', (rules, expected) => {
+    const by = policy({ rules: RULE_SETS[rules] });
+    const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });
+    const results = story(by, at(0, 100n), at(1, 100n, { outcome: failed }));
+    expect(said(results)).toStrictEqual(['evict leak', expected]);
+  });
+
+  it('a kill that fails for another reason than a signal makes none of them new', () => {
+    const overLimits = [{ pod: LEAK, message: '' }];
+    const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });
+    const results = story(
+      policy(),
+      at(0, 100n, { overLimits }),
+      at(1, 100n, { outcome: failed, overLimits: [] }),
+    );
+    expect(said(results)).toStrictEqual(['evict leak', 'none calm']);
+  });
+
+  it('of one signal say nothing of another', () => {
+    const pids = threshold({ signal: 'pid.available', value: value('100') });
+    const by = policy({ thresholds: [threshold(), pids] });
+    const few = observation(5, { signal: 'pid.available', capacity: 500, statsTimeNs: 100n });
+    const counted = [pod('bomb', { pids: 450 })];
+    const results = story(by, at(0, 100n), {
+      ...at(1, 100n, { pods: counted, outcome: outcome('leak') }),
+      observations: [...at(1, 100n).observations, few],
+    });
+    expect(said(results)).toStrictEqual(['evict leak', 'evict bomb']);
+  });
+
+  it('a failed eviction makes those of its own signal new, no others', () => {
+    const pids = threshold({ signal: 'pid.available', value: value('100') });
+    const by = policy({ thresholds: [threshold(), pids] });
+    const few = observation(5, { signal: 'pid.available', capacity: 500, statsTimeNs: 100n });
+    const both = [...at(0, 100n).observations, few];
+    const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });
+    const { state } = lastOf(
+      by,
+      { nowMs: 0, observations: both, ...withPods },
+      { nowMs: 1, observations: undefined, outcome: failed },
+    );
+    expect([...state.statsTimesNs]).toStrictEqual([['pid.available', 100n]]);
+  });
+
+  it.each(BOTH_RULES)('by the rules of %s a time after none is new', (rules) => {
+    const by = policy({ rules: RULE_SETS[rules] });
+    const results = story(by, at(0, 100n), gone, at(2, undefined), gone, at(4, 100n));
+    expect(said(results)).toStrictEqual([
+      'evict leak',
+      'none calm',
+      'evict leak',
+      'none calm',
+      'evict leak',
+    ]);
+  });
+
+  it('without a time nothing is remembered, or made anew', () => {
+    const { state } = lastOf(policy(), sample(0, 500 * MI), sample(1, 50 * MI, withPods));
+    expect(state.statsTimesNs).toBe(INITIAL_STATE.statsTimesNs);
+  });
+});
+
+describe('a signal that could not be read, by the kubelet’s rules', () => {
+  const by = policy({ rules: RULE_SETS.kubelet, thresholds: [softThreshold()] });
+  const missing = (nowMs: number) => sample(nowMs, undefined, { ...withPods, isComplete: true });
+
+  it('is calm, and has its whole grace again', () => {
+    const results = story(
+      by,
+      sample(0, 150 * MI, withPods),
+      missing(10_000),
+      sample(20_000, 150 * MI, withPods),
+      sample(49_999, 150 * MI, withPods),
+      sample(50_000, 150 * MI, withPods),
+    );
+    expect(said(results)).toStrictEqual([
+      'none calm',
+      'none calm',
+      'none calm',
+      'none calm',
+      'evict leak',
+    ]);
+    expect(results[1]?.state.met).toStrictEqual([]);
+    expect(results[1]?.state.firstObserved.size).toBe(0);
+  });
+
+  it('keeps its condition for the transition period all the same', () => {
+    const results = story(
+      policy({ rules: RULE_SETS.kubelet, pressureTransitionPeriodMs: 1000 }),
+      sample(0, 50 * MI, withPods),
+      missing(999),
+      missing(1000),
+    );
+    expect(results.map(({ conditions }) => conditions.length)).toStrictEqual([1, 1, 0]);
+  });
+
+  it('that was not asked for keeps what was known of it', () => {
+    const results = story(
+      by,
+      sample(0, 150 * MI, withPods),
+      sample(10_000, undefined, withPods),
+      sample(30_000, 150 * MI, withPods),
+    );
+    expect(said(results)).toStrictEqual(['none calm', 'none calm', 'evict leak']);
+  });
+
+  it('keeps all by evictd’s own rules, though it was asked for', () => {
+    const own = { ...by, rules: RULE_SETS.evictd };
+    const results = story(
+      own,
+      sample(0, 150 * MI, withPods),
+      missing(10_000),
+      sample(30_000, 150 * MI, withPods),
+    );
+    expect(said(results)).toStrictEqual(['none calm', 'none calm', 'evict leak']);
+  });
+});
+
+describe('where nothing at all was read', () => {
+  const unread = (nowMs: number): Sample => ({ nowMs, observations: undefined, ...withPods });
+
+  it.each([
+    ['kubelet', ['MemoryPressure', 'MemoryPressure', 'MemoryPressure', '']],
+    ['evictd', ['MemoryPressure', 'MemoryPressure', '', '']],
+  ] as const)('by the rules of %s conditions stay, or end in time', (rules, expected) => {
+    const results = story(
+      policy({ rules: RULE_SETS[rules], pressureTransitionPeriodMs: 1000 }),
+      sample(0, 50 * MI, { pods: [] }),
+      unread(999),
+      unread(1000),
+      sample(1001, 500 * MI),
+    );
+    expect(results.map(({ conditions }) => conditions.join())).toStrictEqual(expected);
+  });
+
+  it.each(BOTH_RULES)('by the rules of %s all that is known stays, and nobody goes', (rules) => {
+    const by = policy({ rules: RULE_SETS[rules], thresholds: [softThreshold()] });
+    const results = story(
+      by,
+      sample(0, 150 * MI, withPods),
+      unread(10_000),
+      unread(31_000),
+      sample(31_001, 150 * MI, withPods),
+    );
+    expect(said(results)).toStrictEqual(['none calm', 'none calm', 'none calm', 'evict leak']);
+    expect(results[2]?.state).toStrictEqual(results[0]?.state);
+  });
+});
+
+describe('events', () => {
+  const message = (resource: string) => `Attempting to reclaim ${resource}`;
+  const eventsOf = (results: readonly StepResult[]) =>
+    results.map(({ events }) =>
+      events
+        .filter(({ reason }) => reason === 'EvictionThresholdMet')
+        .map((event) => event.message)
+        .join(),
+    );
+
+  it.each([
+    ['kubelet', ['memory', 'memory', '', 'memory', 'memory']],
+    // Less than a second of calm ends no burst.
+    ['evictd', ['memory', '', '', '', 'memory']],
+  ] as const)('by the rules of %s come each round, or once in a burst', (rules, expected) => {
+    const pods: readonly PodObservation[] = [];
+    const results = story(
+      policy({ rules: RULE_SETS[rules] }),
+      sample(0, 50 * MI, { pods }),
+      sample(100, 50 * MI, { pods }),
+      sample(200, 500 * MI, { pods }),
+      sample(1000, 50 * MI, { pods }),
+      // It is calm for a second.
+      ...[sample(1001, 500 * MI, { pods }), sample(2000, 50 * MI, { pods })],
+    );
+    expect(said(results)).toStrictEqual([
+      'none noCandidate',
+      'none noCandidate',
+      'none calm',
+      'none noCandidate',
+      'none calm',
+      'none noCandidate',
+    ]);
+    expect(eventsOf(results.toSpliced(4, 1))).toStrictEqual(
+      expected.map((resource) => (resource === '' ? '' : message(resource))),
+    );
+  });
+
+  it('of evictions too, and of pressure for which nobody goes', () => {
+    expect(eventsOf(story(policy(), sample(0, 50 * MI, withPods)))).toStrictEqual([
+      message('memory'),
+    ]);
+    const inodes = threshold({ signal: 'nodefs.inodesFree', value: value('100') });
+    const few = observation(5, { signal: 'nodefs.inodesFree', capacity: 1000 });
+    const results = story(policy({ thresholds: [inodes] }), { nowMs: 0, observations: [few] });
+    expect([said(results), eventsOf(results)]).toStrictEqual([
+      ['none noReclaim'],
+      [message('inodes')],
+    ]);
+  });
+
+  it('one for each resource of a burst', () => {
+    const pids = threshold({ signal: 'pid.available', value: value('100') });
+    const by = policy({ thresholds: [threshold(), pids] });
+    const few = observation(5, { signal: 'pid.available', capacity: 500 });
+    const results = story(
+      by,
+      sample(0, 50 * MI, { pods: [] }),
+      { nowMs: 1, observations: [observation(500 * MI), few], pods: [] },
+      { nowMs: 2, observations: [observation(50 * MI), few], pods: [] },
+    );
+    expect(eventsOf(results)).toStrictEqual([message('memory'), message('pids'), '']);
+  });
+
+  it.each(BOTH_RULES)('by the rules of %s none while pods are asked for or one ends', (rules) => {
+    const by = policy({
+      rules: RULE_SETS[rules],
+      thresholds: [threshold(), softThreshold()],
+      maxPodGracePeriodSeconds: 60,
+    });
+    const results = story(
+      by,
+      sample(0, 150 * MI),
+      sample(30_000, 150 * MI),
+      sample(30_000, 150 * MI, withPods),
+      sample(30_001, 150 * MI),
+      sample(30_002, 50 * MI),
+    );
+    expect(said(results)).toStrictEqual([
+      'none calm',
+      'observePods',
+      'evict leak',
+      'none evicting',
+      'escalate leak',
+    ]);
+    expect(eventsOf(results)).toStrictEqual(['', '', message('memory'), '', '']);
+  });
+});
+
+describe('events that only evictd has', () => {
+  it.each([
+    ['evictd', ['EvictionThresholdMet', 'EvictionImpossible']],
+    ['kubelet', ['EvictionThresholdMet']],
+  ] as const)('by the rules of %s: %s', (rules, expected) => {
+    const { events } = lastOf(
+      policy({ rules: RULE_SETS[rules] }),
+      sample(0, 50 * MI, { pods: [{ ...LEAK, protectedBecause: 'configured' }] }),
+    );
+    expect(events.map(({ reason }) => reason)).toStrictEqual(expected);
+  });
+
+  it('say once in a burst that nobody may be evicted, and how many are there', () => {
+    const guarded = { ...LEAK, protectedBecause: 'configured' };
+    const failed = outcome('batch', { kind: 'failed', error: 'EPERM' });
+    const results = story(
+      policy(),
+      sample(0, 50 * MI, { pods: [guarded, BATCH] }),
+      sample(1, 50 * MI, { pods: [guarded, BATCH], outcome: failed }),
+      sample(2, 50 * MI, { pods: [guarded] }),
+      sample(3, 500 * MI),
+      sample(2000, 50 * MI, { pods: [guarded] }),
+    );
+    const said = results.map(({ events }) =>
+      events.filter(({ reason }) => reason === 'EvictionImpossible').map(({ message }) => message),
+    );
+    const low = 'The node was low on resource: memory, and no pod may be evicted';
+    expect(said).toStrictEqual([
+      [],
+      [`${low}: 2 pods, 1 protected, 1 passed over`],
+      [],
+      [],
+      [`${low}: 1 pods, 1 protected, 0 passed over`],
+    ]);
+  });
+});
+
+describe('forgetFailures', () => {
+  it('makes everybody a candidate again', () => {
+    const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });
+    const { state } = lastOf(
+      policy(),
+      sample(0, 50 * MI, withPods),
+      sample(1, 500 * MI, { outcome: failed }),
+    );
+    expect(state.passedOver.size).toBe(1);
+    const after = forgetFailures(state);
+    expect(after).toStrictEqual({ ...state, passedOver: new Map() });
+    expect(say(step(policy(), state, sample(2, 50 * MI, withPods)).decision)).toBe('evict batch');
+    expect(say(step(policy(), after, sample(2, 50 * MI, withPods)).decision)).toBe('evict leak');
+  });
+
+  it('awaits no PIDs', () => {
+    const signal = 'pid.available';
+    const by = policy({ thresholds: [threshold({ signal, value: value('100') })] });
+    const few = (nowMs: number, rest: Partial<Sample> = {}): Sample => ({
+      nowMs,
+      observations: [observation(0, { signal, capacity: 500, atMs: nowMs })],
+      pods: [pod('small', { pids: 11 })],
+      ...rest,
+    });
+    const { state } = lastOf(
+      by,
+      few(0, { pods: [pod('bomb', { pids: 450 })] }),
+      few(1, { outcome: outcome('bomb') }),
+    );
+    expect(say(step(by, state, few(2)).decision)).toBe('none evicting');
+    expect(say(step(by, forgetFailures(state), few(2)).decision)).toBe('evict small');
+  });
+
+  it('changes nothing where nobody failed', () => {
+    expect(forgetFailures(INITIAL_STATE)).toStrictEqual(INITIAL_STATE);
+  });
+});
+
+describe('underAnotherPolicy', () => {
+  it('finds anew whom nobody may evict, and keeps the rest', () => {
+    const { state } = lastOf(policy(), sample(0, 50 * MI, { pods: [] }));
+    expect(state.noCandidateAtMs).toBe(0);
+    const after = underAnotherPolicy(state);
+    expect(after).toStrictEqual({
+      ...state,
+      said: false,
+      noCandidateAtMs: undefined,
+      noCandidateCause: undefined,
+    });
+    expect(say(step(policy(), after, sample(1, 50 * MI)).decision)).toBe('observePods');
+    expect(say(step(policy(), state, sample(1, 50 * MI)).decision)).toBe('none noCandidate');
+  });
+});
+
 describe('a dry run', () => {
   it('says once for each burst of pressure whom it would evict', () => {
     const dryRun = outcome('leak', { kind: 'refused', reason: 'dryRun' });
@@ -869,6 +1694,43 @@ describe('victimGraceSeconds', () => {
       hardEvictionGracePeriodSeconds: ofHard,
     });
     expect(victimGraceSeconds(by, hard, pod('leak', { gracePeriodSeconds: ofPod }))).toBe(expected);
+  });
+
+  it.each([
+    ['hard', true, -1, 30, 1],
+    ['soft, the shorter', false, 60, 30, 30],
+    ['soft, the longest', false, 10, 30, 10],
+    ['soft, negative: as it is', false, -1, 30, -1],
+    ['soft, more negative', false, -60, 0, -60],
+    ['soft, negative, the pod has none of its own', false, -1, undefined, -1],
+  ])('by the kubelet’s rules: %s', (_, hard, longest, ofPod, expected) => {
+    const by = policy({
+      rules: RULE_SETS.kubelet,
+      maxPodGracePeriodSeconds: longest,
+      hardEvictionGracePeriodSeconds: 1,
+    });
+    expect(victimGraceSeconds(by, hard, pod('leak', { gracePeriodSeconds: ofPod }))).toBe(expected);
+  });
+
+  it('a negative one is told as it is, and no time is waited', () => {
+    const by = policy({
+      rules: RULE_SETS.kubelet,
+      thresholds: [softThreshold()],
+      maxPodGracePeriodSeconds: -1,
+    });
+    const pods = [pod('leak', { gracePeriodSeconds: 30 })];
+    const at = (nowMs: number) => sample(nowMs, 150 * MI, { pods });
+    expect(lastOf(by, at(0), at(30_000)).decision).toMatchObject({
+      kind: 'evict',
+      gracePeriodSeconds: -1,
+      gracePeriodMs: 0,
+    });
+    const own = { ...by, rules: RULE_SETS.evictd };
+    expect(lastOf(own, at(0), at(30_000)).decision).toMatchObject({
+      kind: 'evict',
+      gracePeriodSeconds: 30,
+      gracePeriodMs: 30_000,
+    });
   });
 });
 

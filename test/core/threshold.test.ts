@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Signal } from '../../src/core/signal.ts';
 import {
+  canonicalLevel,
   compareThresholds,
   isMet,
   resolveValue,
@@ -73,6 +75,13 @@ describe('thresholdLevel', () => {
     ['25%', '25%', 256 * MI, 512 * MI],
     ['8Ei', '8Ei', Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
     ['9007199254740990', '5', Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER],
+    // Rounded up once: two halves are one.
+    ['1500m', '1500m', 2, 3],
+    ['500m', '500m', 1, 1],
+    ['1n', '999999999n', 1, 1],
+    ['1n', '1', 1, 2],
+    // A percentage is truncated by itself.
+    ['1500m', '0.0000001%', 2, 3],
   ])(
     '%s with a minimum reclaim of %s is %d, and %d to be regained',
     (text, reclaim, level, all) => {
@@ -82,6 +91,29 @@ describe('thresholdLevel', () => {
       expect(thresholdLevel(one, GI, true)).toBe(all);
     },
   );
+});
+
+describe('canonicalLevel', () => {
+  it.each([
+    ['100Mi', GI, '100Mi'],
+    ['0.5Gi', GI, '512Mi'],
+    ['1e8', GI, '100e6'],
+    ['100000k', GI, '100M'],
+    ['1500m', GI, '1500m'],
+    // A percentage is what it is of the capacity, with powers of 1024 whatever it counts.
+    ['10%', 1000 * MI, '100Mi'],
+    ['10%', 10_240, '1Ki'],
+    ['10%', 10_230, '1023'],
+    ['10%', 1_000_000, '100000'],
+    ['50%', 0, '0'],
+  ])('%s of a capacity of %d is %s', (text, capacity, expected) => {
+    expect(canonicalLevel(threshold({ value: value(text) }), capacity)).toBe(expected);
+  });
+
+  it('of a fraction is the quantity that the kubelet makes of it', () => {
+    const tenth = threshold({ value: { kind: 'fraction', fraction: Math.fround(0.1), text: '' } });
+    expect(canonicalLevel(tenth, 10 * GI)).toBe('1073741840');
+  });
 });
 
 describe('isMet', () => {
@@ -115,6 +147,45 @@ describe('compareThresholds', () => {
     const soft = at(softThreshold(), 10 * MI);
     expect(compareThresholds(hard, soft)).toBeLessThan(0);
     expect(compareThresholds(soft, hard)).toBeGreaterThan(0);
+  });
+
+  const of = (signal: Signal, available: number, overrides: Partial<Threshold> = {}) => ({
+    threshold: threshold({ signal, value: value('1000'), ...overrides }),
+    observation: observation(available, { signal }),
+  });
+
+  it.each<[string, ReturnType<typeof of>, ReturnType<typeof of>]>([
+    [
+      'memory before a disk that is starved more',
+      of('memory.available', 999),
+      of('nodefs.available', 1),
+    ],
+    [
+      'soft memory before a hard disk',
+      of('memory.available', 999, { kind: 'soft' }),
+      of('nodefs.available', 1),
+    ],
+    [
+      'memory of all pods before PIDs',
+      of('allocatableMemory.available', 999),
+      of('pid.available', 1),
+    ],
+    [
+      'of both memories the one that is starved more',
+      of('allocatableMemory.available', 1),
+      of('memory.available', 2),
+    ],
+    [
+      'a hard disk before a soft one that is starved more',
+      of('imagefs.available', 999),
+      of('nodefs.available', 1, { kind: 'soft' }),
+    ],
+    ['PIDs before a disk that is starved less', of('pid.available', 1), of('nodefs.available', 2)],
+    ['of equals by name', of('containerfs.available', 5), of('nodefs.available', 5)],
+    ['of equal memories by name', of('allocatableMemory.available', 5), of('memory.available', 5)],
+  ])('puts %s', (_, first, second) => {
+    expect(compareThresholds(first, second)).toBeLessThan(0);
+    expect(compareThresholds(second, first)).toBeGreaterThan(0);
   });
 
   it('puts what is starved more in proportion first, not in bytes', () => {

@@ -1,9 +1,11 @@
 import type { Cause, Decision, EvictionOutcome, EvictionTiming } from '../../src/core/decision.ts';
+import { disruptionTarget } from '../../src/core/message.ts';
 import type { SignalObservation } from '../../src/core/observation.ts';
+import type { ReadSample } from '../../src/core/pipeline.ts';
 import type { PodObservation } from '../../src/core/pod.ts';
 import type { Policy } from '../../src/core/policy.ts';
 import { parsePercentage, parseQuantity } from '../../src/core/quantity.ts';
-import type { Sample } from '../../src/core/step.ts';
+import { RULE_SETS } from '../../src/core/rules.ts';
 import type { Threshold, ThresholdValue } from '../../src/core/threshold.ts';
 import type { MemoryReading } from '../../src/ports/readings.ts';
 
@@ -41,6 +43,10 @@ export function policy(overrides: Partial<Policy> = {}): Policy {
     pressureTransitionPeriodMs: 300_000,
     maxPodGracePeriodSeconds: 0,
     hardEvictionGracePeriodSeconds: 0,
+    rules: RULE_SETS.evictd,
+    layout: 'single',
+    ranksDisk: false,
+    reclaims: false,
     ...overrides,
   };
 }
@@ -57,8 +63,8 @@ export function observation(
 export function sample(
   nowMs: number,
   available: number | undefined,
-  overrides: Partial<Sample> = {},
-): Sample {
+  overrides: Partial<ReadSample> = {},
+): ReadSample {
   const observations = available === undefined ? [] : [observation(available, { atMs: nowMs })];
   return { nowMs, observations, ...overrides };
 }
@@ -95,13 +101,17 @@ type EvictDecision = Extract<Decision, { kind: 'evict' }>;
 
 /** Evicts the pod `leak` for the hard threshold, without grace. */
 export function evictDecision(overrides: Partial<EvictDecision> = {}): EvictDecision {
+  const message = 'The node was low on resource: memory.';
   return {
     kind: 'evict',
     pod: pod('leak'),
     hard: true,
     gracePeriodMs: 0,
+    gracePeriodSeconds: 0,
     cause: cause(),
-    message: 'The node was low on resource: memory.',
+    message,
+    annotations: {},
+    condition: disruptionTarget(message),
     ...overrides,
   };
 }

@@ -1,7 +1,7 @@
 /** What in a pod spares it, and whose contents are looked at when. */
 import { existsSync } from 'node:fs';
 import type { PodObservation } from '../../core/pod.ts';
-import { BY_MEMORY } from '../../core/rank.ts';
+import { podComparator } from '../../core/rank.ts';
 import { asPath, type BytePath } from '../../kernel/byte-path.ts';
 import { OOM_SCORE_ADJ_NEVER } from '../../kernel/oom-score-adj.ts';
 import { processesOf, subtree } from './subtree.ts';
@@ -80,12 +80,14 @@ export interface Listed {
   readonly lookedAtMs: number;
 }
 
+const compareByMemory = podComparator('memory.available');
+
 /** Into which pods a listing at `nowMs` looks. Pure. */
 export function dueForLook<T extends Listed>(listed: readonly T[], nowMs: number): ReadonlySet<T> {
   const due = listed.filter(
     ({ isCandidate, lookedAtMs }) => isCandidate && nowMs - lookedAtMs >= LOOK_AGE_MS,
   );
-  const first = new Set(least(due, FIRST_LOOKED_AT, (a, b) => BY_MEMORY(a.pod, b.pod)));
+  const first = new Set(least(due, FIRST_LOOKED_AT, (a, b) => compareByMemory(a.pod, b.pod)));
   const others = due.filter((one) => !first.has(one));
   return new Set([
     ...first,

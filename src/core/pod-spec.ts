@@ -1,0 +1,221 @@
+import type {
+  KubernetesContainer,
+  KubernetesPod,
+  KubernetesVolume,
+  QuantityText,
+  ResourceList,
+} from './kubernetes.ts';
+import type { QosClass } from './pod.ts';
+import { qosClassOf } from './qos.ts';
+import { addQuantities, type Quantity, readQuantity } from './quantity.ts';
+import type { Rules } from './rules.ts';
+
+/** What of a pod does not change from one reading to the next, read once. */
+export interface PodSpec {
+  /** The uid. */
+  readonly id: string;
+  /** `namespace/name`. */
+  readonly name: string;
+  readonly priority: number;
+  readonly qosClass: QosClass;
+  /** Why it is critical and may never be evicted; undefined where it is not. */
+  readonly protectedBecause: string | undefined;
+  readonly memoryRequestNano: bigint;
+  readonly ephemeralStorageRequestNano: bigint;
+  readonly gracePeriodSeconds: number | undefined;
+  /** What each container, init containers last, requests; by its name, the first of a name. */
+  readonly containers: ReadonlyMap<string, ContainerRequests>;
+  /** Volumes whose files lie on nodefs. */
+  readonly localVolumes: readonly string[];
+  /** What limits its local storage; undefined where nothing does. */
+  readonly storageLimits: StorageLimits | undefined;
+}
+
+export interface ContainerRequests {
+  readonly memory: Quantity;
+  readonly ephemeralStorage: Quantity;
+}
+
+/** A limit of local storage. */
+export interface StorageLimit {
+  /** What is limited: the volume or the container; empty for the pod. */
+  readonly name: string;
+  readonly quantity: Quantity;
+  /** How much may be used, in whole bytes; above 2^53 the nearest number there is. */
+  readonly mostBytes: number;
+}
+
+export interface StorageLimits {
+  /** All above 0. */
+  readonly emptyDirs: readonly StorageLimit[];
+  /** Of all containers together. */
+  readonly pod: StorageLimit | undefined;
+  /** One for each name. */
+  readonly containers: readonly StorageLimit[];
+}
+
+/** Pods from here on are the system's own. Source: Kubernetes `SystemCriticalPriority`. */
+export const CRITICAL_PRIORITY = 2_000_000_000;
+
+const SOURCE_ANNOTATION = 'kubernetes.io/config.source';
+const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+
+const NANO = 1_000_000_000n;
+
+const ZERO: Quantity = { nano: 0n, format: 'decimal' };
+const NO_REQUESTS: ContainerRequests = { memory: ZERO, ephemeralStorage: ZERO };
+
+/**
+ * Reads what the policy needs of a pod.
+ *
+ * @throws EvictdError EVICTD_QUANTITY for a request or limit that cannot be read
+ */
+export function podSpec(pod: KubernetesPod, rules: Rules): PodSpec {
+  const { metadata, spec } = pod;
+  return {
+    id: metadata.uid,
+    name: `${metadata.namespace}/${metadata.name}`,
+    priority: spec.priority ?? 0,
+    qosClass: qosClassOf(pod),
+    protectedBecause: criticalBecause(pod),
+    memoryRequestNano: requestOf(pod, 'memory', rules),
+    ephemeralStorageRequestNano: requestOf(pod, 'ephemeral-storage', rules),
+    gracePeriodSeconds: spec.terminationGracePeriodSeconds ?? undefined,
+    containers: containerRequests(pod),
+    localVolumes: (spec.volumes ?? []).filter(isLocal).map(({ name }) => name),
+    storageLimits: storageLimits(pod),
+  };
+}
+
+/** Why a pod is critical; undefined where it is not. Source: kubelet `types.IsCriticalPod`. */
+export function criticalBecause({ metadata, spec }: KubernetesPod): string | undefined {
+  const annotations = metadata.annotations ?? {};
+  const source = annotations[SOURCE_ANNOTATION];
+  if (source !== undefined && source !== 'api') return 'static pod';
+  if (annotations[MIRROR_ANNOTATION] !== undefined) return 'mirror pod';
+  return (spec.priority ?? 0) >= CRITICAL_PRIORITY ? 'critical priority' : undefined;
+}
+
+/** Source: kubelet `localVolumeNames`, `IsLocalEphemeralVolume`. */
+function isLocal(volume: KubernetesVolume): boolean {
+  const { emptyDir, hostPath, configMap, gitRepo } = volume;
+  return (
+    isGiven(hostPath) ||
+    (isGiven(emptyDir) && emptyDir?.medium !== 'Memory') ||
+    isGiven(configMap) ||
+    isGiven(gitRepo)
+  );
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function quantityOf(list: ResourceList | null | undefined, name: string): Quantity | undefined {
+  const value: QuantityText | null | undefined = list?.[name];
+  return value === undefined || value === null ? undefined : readQuantity(String(value));
+}
+
+type Resource = 'memory' | 'ephemeral-storage';
+type Kind = 'requests' | 'limits';
+
+/**
+ * What the pod requests. The kubelet ranks by an older sum: each init container by itself, also one that
+ * goes on, and the overhead only beside a request. Source: kubelet `GetResourceRequestQuantity`.
+ */
+function requestOf(pod: KubernetesPod, resource: Resource, rules: Rules): bigint {
+  const overheadNano = quantityOf(pod.spec.overhead, resource)?.nano ?? 0n;
+  if (rules.podRequest === 'evictd') {
+    return (ofContainers(pod, 'requests', resource)?.nano ?? 0n) + overheadNano;
+  }
+  const of = ({ resources }: KubernetesContainer): bigint =>
+    quantityOf(resources?.requests, resource)?.nano ?? 0n;
+  let most = (pod.spec.containers ?? []).reduce((nano, container) => nano + of(container), 0n);
+  for (const own of (pod.spec.initContainers ?? []).map(of)) if (own > most) most = own;
+  return most === 0n ? 0n : most + overheadNano;
+}
+
+/**
+ * Of the containers that run together, or of an init container beside those that go on, whichever is
+ * more; undefined where none names the resource.
+ *
+ * Source: Kubernetes, component-helpers `PodRequests` and `PodLimits`.
+ */
+function ofContainers(
+  { spec }: KubernetesPod,
+  kind: Kind,
+  resource: Resource,
+): Quantity | undefined {
+  const of = ({ resources }: KubernetesContainer) => quantityOf(resources?.[kind], resource);
+  let together = (spec.containers ?? []).map(of).reduce(sumOf, undefined);
+  let goingOn: Quantity | undefined;
+  let most: Quantity | undefined;
+  for (const container of spec.initContainers ?? []) {
+    const own = of(container);
+    if (container.restartPolicy === 'Always') {
+      together = sumOf(together, own);
+      goingOn = sumOf(goingOn, own);
+      most = larger(most, goingOn);
+    } else {
+      most = larger(most, sumOf(own, goingOn));
+    }
+  }
+  return larger(together, most);
+}
+
+function sumOf(left: Quantity | undefined, right: Quantity | undefined): Quantity | undefined {
+  if (left === undefined) return right;
+  return right === undefined ? left : addQuantities(left, right);
+}
+
+function larger(left: Quantity | undefined, right: Quantity | undefined): Quantity | undefined {
+  if (left === undefined) return right;
+  return right !== undefined && right.nano > left.nano ? right : left;
+}
+
+function containerRequests({ spec }: KubernetesPod): ReadonlyMap<string, ContainerRequests> {
+  const requests = new Map<string, ContainerRequests>();
+  for (const { name, resources } of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
+    if (requests.has(name)) continue;
+    const memory = quantityOf(resources?.requests, 'memory');
+    const ephemeralStorage = quantityOf(resources?.requests, 'ephemeral-storage');
+    const isNone = memory === undefined && ephemeralStorage === undefined;
+    requests.set(
+      name,
+      isNone ? NO_REQUESTS : { memory: memory ?? ZERO, ephemeralStorage: ephemeralStorage ?? ZERO },
+    );
+  }
+  return requests;
+}
+
+/** Source: kubelet `emptyDirLimitEviction` and the two checks after it. */
+function storageLimits(pod: KubernetesPod): StorageLimits | undefined {
+  const { spec } = pod;
+  const emptyDirs = (spec.volumes ?? []).flatMap(({ name, emptyDir }) => {
+    const text = emptyDir?.sizeLimit;
+    const limit = text === undefined || text === null ? undefined : readQuantity(String(text));
+    return limit !== undefined && limit.nano > 0n ? [limitOf(name, limit)] : [];
+  });
+  const containers = new Map<string, StorageLimit>();
+  for (const { name, resources } of spec.containers ?? []) {
+    const limit = quantityOf(resources?.limits, 'ephemeral-storage');
+    if (limit !== undefined && limit.nano !== 0n) containers.set(name, limitOf(name, limit));
+  }
+  const sum = ofContainers(pod, 'limits', 'ephemeral-storage');
+  const overhead = quantityOf(spec.overhead, 'ephemeral-storage');
+  const most = sum && sumOf(sum, overhead);
+  const limits = {
+    emptyDirs,
+    pod: most && limitOf('', most),
+    containers: [...containers.values()],
+  };
+  const isNone = emptyDirs.length === 0 && limits.pod === undefined && containers.size === 0;
+  return isNone ? undefined : limits;
+}
+
+function limitOf(name: string, quantity: Quantity): StorageLimit {
+  const { nano } = quantity;
+  const whole = nano / NANO;
+  const isRoundedUp = nano < 0n && whole * NANO !== nano;
+  return { name, quantity, mostBytes: Number(isRoundedUp ? whole - 1n : whole) };
+}

@@ -1,0 +1,151 @@
+import { takeUntil, timer } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { evictionPipeline, type Turn } from '../../src/core/pipeline.ts';
+import { recordedTurn, worthRecording } from '../../src/core/recorded.ts';
+import {
+  MI,
+  observation,
+  outcome,
+  pod,
+  policy,
+  softThreshold,
+  threshold,
+} from '../support/builders.ts';
+import { marbles } from '../support/marbles.ts';
+
+const LEAK = pod('leak', { workingSetBytes: 300 * MI, gracePeriodSeconds: 3, pids: 7 });
+
+const BY = policy({ thresholds: [threshold(), softThreshold()] });
+
+/** What is chosen of the turns of a pipeline that polls each ms; the available Mi by time. */
+function chosen(
+  available: readonly number[],
+  intervalMs: number,
+  podsIntervalMs = 1000,
+  by = BY,
+  seen = LEAK,
+  wakeups = 'w',
+): Turn[] {
+  const turns: Turn[] = [];
+  marbles(({ scheduler, hot }) => {
+    evictionPipeline(
+      {
+        wakeups$: hot(wakeups),
+        outcomes$: hot('-'),
+        read: () => [observation((available[scheduler.now()] ?? 500) * MI)],
+        readPods: () => [seen],
+        pollAfterMs: () => 1,
+        podsIntervalMs,
+      },
+      () => by,
+      scheduler,
+    )
+      .pipe(worthRecording(intervalMs), takeUntil(timer(available.length, scheduler)))
+      .subscribe((turn) => turns.push(turn));
+  });
+  return turns;
+}
+
+const times = (turns: readonly Turn[]) => turns.map(({ sample }) => sample.nowMs);
+
+describe('worthRecording', () => {
+  it('takes the first, then one each interval while nothing happens', () => {
+    expect(times(chosen(Array<number>(10).fill(500), 4))).toEqual([0, 4, 8]);
+  });
+
+  it('takes those with pods', () => {
+    expect(times(chosen(Array<number>(10).fill(500), 100, 3))).toEqual([0, 3, 6, 9]);
+  });
+
+  it('takes the first of other thresholds that are met, and the last before it', () => {
+    const soft = [500, 500, 500, 500, 150, 150, 150, 150, 500, 500];
+    expect(times(chosen(soft, 100))).toEqual([0, 3, 4, 7, 8]);
+  });
+
+  it('takes those that clear a node condition', () => {
+    const soft = [500, 500, 150, 500, 500, 500, 500, 500, 500];
+    const by = { ...BY, pressureTransitionPeriodMs: 4 };
+    expect(times(chosen(soft, 100, 1000, by))).toEqual([0, 1, 2, 3, 6]);
+  });
+
+  it('leaves out those that found nobody by an earlier ranking', () => {
+    const spared = { ...LEAK, protectedBecause: 'configured' };
+    const turns = chosen([500, 50, 50, 50, 50, 500], 1, 1000, BY, spared, 'wwwwww');
+    expect(times(turns)).toEqual([0, 1, 5]);
+  });
+
+  it('takes decisions, and no turn twice', () => {
+    const turns = chosen([500, 150, 50, 500], 100);
+    expect(times(turns)).toEqual([0, 1, 2, 3]);
+    expect(turns.map(({ decision }) => decision.kind)).toEqual(['none', 'none', 'evict', 'none']);
+  });
+});
+
+describe('recordedTurn', () => {
+  const [calm, evicting] = chosen([500, 50], 100) as [Turn, Turn];
+
+  it('has the counters, the pods and the decision, as JSON can hold them', () => {
+    expect(recordedTurn(evicting)).toEqual({
+      kind: 'turn',
+      atMs: 1,
+      reason: 'due',
+      signals: [{ signal: 'memory.available', capacity: 1024 * MI, available: 50 * MI }],
+      pods: [
+        {
+          id: 'id-of-leak',
+          name: 'leak',
+          priority: 0,
+          qosClass: 'BestEffort',
+          memoryRequest: '0',
+          workingSetBytes: 300 * MI,
+          pids: 7,
+          gracePeriodSeconds: 3,
+          protected: null,
+        },
+      ],
+      calm: false,
+      decision: { kind: 'evict', podId: 'id-of-leak', gracePeriodMs: 0 },
+      outcome: null,
+    });
+    expect(recordedTurn(calm)).toMatchObject({
+      calm: true,
+      reason: 'start',
+      decision: { kind: 'none', why: 'calm' },
+    });
+  });
+
+  it('has null for what is not known', () => {
+    const unknown = pod('x', { workingSetBytes: undefined, protectedBecause: 'configured' });
+    const turn: Turn = { ...calm, sample: { ...calm.sample, pods: [unknown] } };
+    expect(recordedTurn(turn).pods).toMatchObject([
+      { workingSetBytes: null, pids: null, gracePeriodSeconds: null, protected: 'configured' },
+    ]);
+    const { pods: _, ...unread } = calm.sample;
+    expect(recordedTurn({ ...calm, sample: unread }).pods).toBeNull();
+  });
+
+  it.each([
+    ['evicted', outcome('leak')],
+    ['timedOut', outcome('leak', { kind: 'timedOut', reason: 'deadline' })],
+    ['failed', outcome('leak', { kind: 'failed', error: 'EPERM' })],
+    ['nothingToKill', outcome('leak', { kind: 'refused', reason: 'nothingToKill' })],
+    ['pressureGone', outcome('leak', { kind: 'refused', reason: 'pressureGone' })],
+    ['dryRun', outcome('leak', { kind: 'refused', reason: 'dryRun' })],
+    ['failed', outcome('leak', { kind: 'refused', reason: 'podGone' })],
+  ] as const)('has the outcome %s', (kind, ended) => {
+    const turn: Turn = { ...calm, sample: { ...calm.sample, outcome: ended } };
+    expect(recordedTurn(turn).outcome).toEqual({ podId: 'id-of-leak', kind });
+  });
+
+  it.each([
+    [{ kind: 'observePods' }, { kind: 'observePods' }],
+    [{ kind: 'reclaim' }, { kind: 'reclaim' }],
+    [
+      { kind: 'escalate', podId: 'id-of-leak', gracePeriodMs: 1000 },
+      { kind: 'escalate', podId: 'id-of-leak', gracePeriodMs: 1000 },
+    ],
+  ])('has the decision %o', (decision, recorded) => {
+    const turn = { ...calm, decision } as unknown as Turn;
+    expect(recordedTurn(turn).decision).toEqual(recorded);
+  });
+});
