@@ -2,6 +2,7 @@
 import { formatDuration } from '../core/duration.ts';
 import { describeAt, EvictdError, quote } from '../core/errors.ts';
 import type { Compatibility, Policy } from '../core/policy.ts';
+import { RULE_SETS } from '../core/rules.ts';
 import { FILESYSTEMS, type FilesystemName } from '../core/signal.ts';
 import { parseChoice } from './choice.ts';
 import { defaultHard, type FlagValues, givenFromFlags } from './flags.ts';
@@ -28,11 +29,14 @@ import { checkThresholds } from './thresholds.ts';
 import {
   type Enforcement,
   NO_SOCKET,
+  NO_STATE,
   parseEnforcement,
   parseFilesystemPath,
   parseNodeCgroup,
+  parseNodeName,
   parsePodParent,
   parseSocketPath,
+  parseStateDir,
   parseSwitch,
 } from './values.ts';
 
@@ -64,8 +68,8 @@ export interface Checked extends CheckedSettings {
  * Checks what was given; pure.
  *
  * @throws EvictdError where the value stood: EVICTD_THRESHOLD, EVICTD_QUANTITY, EVICTD_PERCENTAGE,
- * EVICTD_DURATION, EVICTD_INTEGER, EVICTD_CHOICE, EVICTD_NODE_CGROUP, EVICTD_POD_PARENT, EVICTD_PATH,
- * EVICTD_SOCKET_PATH
+ * EVICTD_DURATION, EVICTD_INTEGER, EVICTD_CHOICE, EVICTD_NODE_CGROUP, EVICTD_NODE_NAME, EVICTD_POD_PARENT,
+ * EVICTD_PATH, EVICTD_SOCKET_PATH, EVICTD_STATE_DIR
  */
 export function checkGiven({ given, file }: Origin): Checked {
   const texts = textReader(given);
@@ -105,12 +109,19 @@ export function checkGiven({ given, file }: Origin): Checked {
     hardEvictionGracePeriodSeconds:
       texts.all('--hard-eviction-grace-period-seconds', integerWithin(SECONDS)).at(-1) ??
       HARD_GRACE_SECONDS[compatibility],
+    rules: RULE_SETS[compatibility],
+    layout: 'single',
+    // No runtime tells yet what its pods use of the disks, or collects anything.
+    ranksDisk: false,
+    reclaims: false,
   };
   const socket = texts.last('--socket', parseSocketPath);
+  const stateDir = texts.last('--state-dir', parseStateDir);
   const settings: Settings = {
     policy,
     kernelMemcgNotification: texts.last('--kernel-memcg-notification', parseSwitch),
     nodeCgroup: texts.all('--node-cgroup', parseNodeCgroup).at(-1),
+    nodeName: texts.all('--node-name', parseNodeName).at(-1),
     podParents,
     compatibility,
     compatibilityBecause: because,
@@ -125,6 +136,10 @@ export function checkGiven({ given, file }: Origin): Checked {
       socket === NO_SOCKET
         ? undefined
         : { path: socket, explicit: given.texts['--socket'] !== undefined },
+    stateDir:
+      stateDir === NO_STATE
+        ? undefined
+        : { path: stateDir, explicit: given.texts['--state-dir'] !== undefined },
     dryRun: texts.last('--dry-run', parseSwitch),
     logLevel: texts.last('--log-level', (text) => parseChoice(text, LOG_LEVELS)),
     scheduling: texts.last('--scheduling', (text) => parseChoice(text, SCHEDULINGS)),

@@ -84,6 +84,21 @@ export function shown(value: Value): string {
  * `entries` where a key is doubled or no text
  */
 export function parseDocument(text: string, file: string): ConfigDocument {
+  const [document, another] = parseDocuments(text, file);
+  if (document === undefined) throw refusedAt(file, 1, 'the file is empty');
+  if (another !== undefined) {
+    const { line } = another.root;
+    throw refusedAt(file, line, 'a second document: the file must hold one');
+  }
+  return document;
+}
+
+/**
+ * {@link parseDocument} for any number of documents; empty ones are left out.
+ *
+ * @throws EvictdError EVICTD_CONFIG with file and line: neither YAML nor JSON
+ */
+export function parseDocuments(text: string, file: string): readonly ConfigDocument[] {
   const lines = new LineCounter();
   // Duplicates are looked for where keys are read: the parser's own check is quadratic.
   const options = { uniqueKeys: false, prettyErrors: false, lineCounter: lines } as const;
@@ -93,12 +108,16 @@ export function parseDocument(text: string, file: string): ConfigDocument {
     const [error] = errors;
     if (error !== undefined) throw refusedAt(file, lineOf(error.pos?.[0]), faultOf(error));
   }
-  const [document, another] = documents.filter(({ contents }) => !isNothing(contents));
-  if (document === undefined) throw refusedAt(file, 1, 'the file is empty');
-  if (another !== undefined) {
-    const line = lineOf((another.contents as Node).range?.[0]);
-    throw refusedAt(file, line, 'a second document: the file must hold one');
-  }
+  return documents
+    .filter(({ contents }) => !isNothing(contents))
+    .map((document) => documentOf(document, file, lineOf));
+}
+
+function documentOf(
+  document: Document,
+  file: string,
+  lineOf: (offset: number | undefined) => number,
+): ConfigDocument {
   const anchors = anchorsOf(document);
   const read = (node: unknown, line: number): Value =>
     readValue(node, line, lineOf, (name) => {
@@ -116,6 +135,45 @@ export function parseDocument(text: string, file: string): ConfigDocument {
     entries: (map, path) => entriesOf(map, path, file, read, lineOf),
     items: ({ node, line }) => (isSeq(node) ? node.items.map((item) => read(item, line)) : []),
   };
+}
+
+/** How many values a document of plain data may have, aliases followed, and how deep it may be. */
+const MAX_PLAIN_VALUES = 500_000;
+const MAX_PLAIN_DEPTH = 100;
+
+/**
+ * Plain data of a text that holds one document, as `JSON.parse` gives it. An alias stands for its value
+ * each time; how often that may go on is limited.
+ *
+ * @throws EvictdError EVICTD_CONFIG with file and line, as {@link parseDocument} does
+ */
+export function parsePlain(text: string, file: string): unknown {
+  const { root, entries, items } = parseDocument(text, file);
+  let count = 0;
+  const plain = (value: Value, depth: number): unknown => {
+    count += 1;
+    if (count > MAX_PLAIN_VALUES) {
+      throw refusedAt(file, value.line, `more than ${MAX_PLAIN_VALUES} values`);
+    }
+    if (depth > MAX_PLAIN_DEPTH) throw refusedAt(file, value.line, 'nested too deeply');
+    switch (value.type) {
+      case 'map':
+        return Object.fromEntries(
+          entries(value, '').map(({ key, value: entry }) => [key, plain(entry, depth + 1)]),
+        );
+      case 'list':
+        return items(value).map((item) => plain(item, depth + 1));
+      case 'text':
+        return value.text;
+      case 'number':
+        return value.number;
+      case 'switch':
+        return value.on;
+      case 'nothing':
+        return null;
+    }
+  };
+  return plain(root, 0);
 }
 
 function faultOf(error: Error): string {

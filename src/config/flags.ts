@@ -1,4 +1,6 @@
 import { EvictdError } from '../core/errors.ts';
+import { NODE_CONDITIONS, type NodeCondition } from '../core/signal.ts';
+import { parseChoice } from './choice.ts';
 import type { Given, GivenSignals } from './given.ts';
 import {
   type DefaultedOption,
@@ -96,6 +98,25 @@ export function socketPathFromFlags(values: FlagValues): string {
 }
 
 /**
+ * The node conditions of `--conditions`, each once and sorted; undefined where it was not given.
+ *
+ * @throws EvictdError EVICTD_CHOICE for what is no node condition, EVICTD_USAGE with `--socket` beside it
+ */
+export function conditionsFromFlags(values: FlagValues): readonly NodeCondition[] | undefined {
+  const source = '--conditions';
+  const given = values[source];
+  if (given === undefined) return undefined;
+  if (values['--socket'] !== undefined) {
+    throw new EvictdError('EVICTD_USAGE', 'either --conditions or --socket, not both');
+  }
+  const words = given.flatMap(splitList);
+  const conditions = words.map((text) =>
+    placed({ source }, () => parseChoice(text, NODE_CONDITIONS)),
+  );
+  return [...new Set(conditions)].sort();
+}
+
+/**
  * Whether a switch is on.
  *
  * @throws EvictdError EVICTD_CHOICE for a value that is neither `true` nor `false`
@@ -104,8 +125,12 @@ export function isSwitchedOn(values: FlagValues, flag: SwitchName): boolean {
   return lastValue(values, flag, parseSwitch);
 }
 
-/** All values given are parsed, so that none is wrong unseen; the last one counts. */
-function lastValue<T>(values: FlagValues, flag: DefaultedOption, parse: (text: string) => T): T {
+/** All values given are parsed, so that none is wrong unseen; the last one counts, else the default. */
+export function lastValue<T>(
+  values: FlagValues,
+  flag: DefaultedOption,
+  parse: (text: string) => T,
+): T {
   const given = (values[flag] ?? []).map((text) => placed({ source: flag }, () => parse(text)));
   return given.at(-1) ?? parse(OPTIONS[flag].default);
 }

@@ -7,8 +7,11 @@ import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, SCHEDULINGS } from './sett
 export const COMMANDS = {
   run: 'watch the node and evict pods under pressure',
   'check-config': 'check the configuration of run and print what it amounts to',
+  simulate: 'run scenarios through the policy, in virtual time, and print what it does',
   demo: 'show an eviction of real processes on this machine',
   status: 'ask the running daemon what it knows',
+  record: 'write what the running daemon or a kubelet sees as a scenario for simulate',
+  admit: 'tell whether pods may start on the node as it is; exit status 3 if not',
   version: 'print the version, as --version does',
 } as const;
 
@@ -52,6 +55,8 @@ interface FileKey {
 export type KeyType = 'signals' | 'text' | 'integer' | 'switch' | 'texts' | 'polling' | 'pods';
 
 const DAEMON = ['run', 'check-config'] as const;
+/** What says by which policy: of a simulated node too. */
+const POLICY = [...DAEMON, 'simulate'] as const;
 
 /** The paces of `POLL_PACES`, as `--polling` takes them. */
 const POLLING_DEFAULTS = Object.entries(POLL_PACES)
@@ -73,8 +78,8 @@ export const OPTIONS = {
     default: undefined,
     description:
       'a configuration file, YAML or JSON: a KubeletConfiguration as it stands, or an EvictdConfiguration; ' +
-      'flags win over it, key by key',
-    commands: DAEMON,
+      'flags win over it, key by key; with record --kubelet the one that the kubelet has',
+    commands: [...DAEMON, 'record'],
     key: undefined,
   },
   '--node-cgroup': {
@@ -87,6 +92,15 @@ export const OPTIONS = {
       'without it the node is the host, and only what --pod-parent and --pod name is evictable',
     commands: DAEMON,
     key: { name: 'nodeCgroup', type: 'text' },
+  },
+  '--node-name': {
+    aliases: [],
+    value: 'NAME',
+    repeatable: false,
+    default: undefined,
+    description: "what events call the node; the host's name by default",
+    commands: DAEMON,
+    key: { name: 'nodeName', type: 'text' },
   },
   '--pod-parent': {
     aliases: [],
@@ -119,7 +133,7 @@ export const OPTIONS = {
       'imagefs.inodesFree<5%',
     description:
       'thresholds that are acted on at once; empty for none; naming one signal drops the other defaults',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'evictionHard', type: 'signals' },
   },
   '--merge-default-eviction-settings': {
@@ -129,7 +143,7 @@ export const OPTIONS = {
     default: 'false',
     description:
       'keep the default hard thresholds of the signals that --eviction-hard does not name',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'mergeDefaultEvictionSettings', type: 'switch' },
   },
   '--eviction-soft': {
@@ -138,7 +152,7 @@ export const OPTIONS = {
     repeatable: true,
     default: undefined,
     description: 'thresholds that are acted on when met for their grace period',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'evictionSoft', type: 'signals' },
   },
   '--eviction-soft-grace-period': {
@@ -147,7 +161,7 @@ export const OPTIONS = {
     repeatable: true,
     default: undefined,
     description: 'for how long each soft threshold must be met; every soft threshold needs one',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'evictionSoftGracePeriod', type: 'signals' },
   },
   '--eviction-minimum-reclaim': {
@@ -156,7 +170,7 @@ export const OPTIONS = {
     repeatable: true,
     default: undefined,
     description: 'how much to regain beyond a threshold before its pressure counts as ended',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'evictionMinimumReclaim', type: 'signals' },
   },
   '--eviction-max-pod-grace-period': {
@@ -166,7 +180,7 @@ export const OPTIONS = {
     default: '0',
     description:
       'the longest grace given to the victim of a soft threshold; negative leaves it to the pod',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'evictionMaxPodGracePeriod', type: 'integer' },
   },
   '--eviction-pressure-transition-period': {
@@ -175,7 +189,7 @@ export const OPTIONS = {
     repeatable: false,
     default: '5m0s',
     description: 'for how long a node condition is held after its threshold was last met',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'evictionPressureTransitionPeriod', type: 'text' },
   },
   '--hard-eviction-grace-period-seconds': {
@@ -185,7 +199,7 @@ export const OPTIONS = {
     default: '0',
     description:
       'the grace given to the victim of a hard threshold; 0 kills at once; 1 by default with --compatibility kubelet',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'hardEvictionGracePeriodSeconds', type: 'integer' },
   },
   '--enforce-node-allocatable': {
@@ -196,7 +210,7 @@ export const OPTIONS = {
     description:
       'with pods in it, what the pods may use together (allocatableMemory.available) has the hard ' +
       "threshold of the node's memory too; empty or none for not; the kubelet's other words do nothing here",
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'enforceNodeAllocatable', type: 'texts' },
   },
   '--compatibility': {
@@ -207,7 +221,7 @@ export const OPTIONS = {
     description:
       'whose figures and rules count where the two differ: on the host, the kubelet leaves kernel memory, slab ' +
       'and huge pages out of what is used',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'compatibility', type: 'text' },
   },
   '--memory-source': {
@@ -218,7 +232,7 @@ export const OPTIONS = {
     description:
       'what memory.available is made of: capacity less working set, or what the kernel could free ' +
       'too (MemAvailable; below the host, page cache without shared memory)',
-    commands: DAEMON,
+    commands: POLICY,
     key: { name: 'memorySource', type: 'text' },
   },
   '--kernel-memcg-notification': {
@@ -286,8 +300,19 @@ export const OPTIONS = {
     default: '/run/evictd/evictd.sock',
     description:
       'the unix socket on which the daemon answers status, an absolute path; none for no socket',
-    commands: ['run', 'check-config', 'status'],
+    commands: ['run', 'check-config', 'status', 'admit', 'record'],
     key: { name: 'socket', type: 'text' },
+  },
+  '--state-dir': {
+    aliases: [],
+    value: 'DIR|none',
+    repeatable: false,
+    default: '/var/lib/evictd',
+    description:
+      'where first-observed times, node conditions and the history of evictions are kept over a restart, an ' +
+      'absolute path; none for nowhere',
+    commands: DAEMON,
+    key: { name: 'stateDir', type: 'text' },
   },
   '--dry-run': {
     aliases: [],
@@ -338,13 +363,142 @@ export const OPTIONS = {
     commands: ['check-config'],
     key: undefined,
   },
+  '--batch': {
+    aliases: [],
+    value: 'FILE',
+    repeatable: false,
+    default: undefined,
+    description:
+      'read one scenario a line (JSON) from a file, or from standard input for -, and print one result a line',
+    commands: ['simulate'],
+    key: undefined,
+  },
+  '--format': {
+    aliases: [],
+    value: 'json|text',
+    repeatable: false,
+    default: 'json',
+    description: 'print results as JSON, or tell the story of each scenario',
+    commands: ['simulate'],
+    key: undefined,
+  },
+  '--explain': {
+    aliases: [],
+    value: undefined,
+    repeatable: false,
+    default: 'false',
+    description:
+      "print each point on which the kubelet's rules and evictd's own differ too, and which holds; " +
+      'of simulate the ranking of the pods, and why each stands where it does',
+    commands: ['check-config', 'simulate'],
+    key: undefined,
+  },
+  '--diff': {
+    aliases: [],
+    value: undefined,
+    repeatable: false,
+    default: 'false',
+    description:
+      'tell the outcome by the configuration of the file beside that with the flags given here',
+    commands: ['simulate'],
+    key: undefined,
+  },
+  '--conditions': {
+    aliases: [],
+    value: 'CONDITION,…',
+    repeatable: true,
+    default: undefined,
+    description:
+      'the node conditions to decide by, none where empty; without it the daemon is asked for those that hold',
+    commands: ['admit'],
+    key: undefined,
+  },
   '--json': {
     aliases: [],
     value: undefined,
     repeatable: false,
     default: 'false',
     description: 'print JSON of a versioned shape',
-    commands: ['status'],
+    commands: ['status', 'admit'],
+    key: undefined,
+  },
+  '--interval': {
+    aliases: [],
+    value: 'DURATION',
+    repeatable: false,
+    default: '1s',
+    description:
+      'how far apart samples are at most, 100ms to 1h; a daemon adds one for each decision, outcome and ' +
+      'threshold that is met or no longer is',
+    commands: ['record'],
+    key: undefined,
+  },
+  '--duration': {
+    aliases: [],
+    value: 'DURATION',
+    repeatable: false,
+    default: '1m0s',
+    description:
+      'for how long to record, up to 168h; 0 until SIGINT or SIGTERM, which end it sooner too',
+    commands: ['record'],
+    key: undefined,
+  },
+  '--output': {
+    aliases: [],
+    value: 'FILE|-',
+    repeatable: false,
+    default: '-',
+    description: 'where the scenario is written; a file is replaced as a whole at the end',
+    commands: ['record'],
+    key: undefined,
+  },
+  '--max-samples': {
+    aliases: [],
+    value: 'COUNT',
+    repeatable: false,
+    default: '10000',
+    description:
+      'how many samples are kept, 2 to 1000000; beyond it the oldest go in which nothing was decided and no ' +
+      'threshold met, then the oldest',
+    commands: ['record'],
+    key: undefined,
+  },
+  '--kubelet': {
+    aliases: [],
+    value: 'URL',
+    repeatable: false,
+    default: undefined,
+    description:
+      'record a kubelet in place of the daemon: its /stats/summary and /pods are read each interval',
+    commands: ['record'],
+    key: undefined,
+  },
+  '--token-file': {
+    aliases: [],
+    value: 'FILE',
+    repeatable: false,
+    default: undefined,
+    description: 'a bearer token for the kubelet, read anew for each request',
+    commands: ['record'],
+    key: undefined,
+  },
+  '--ca-file': {
+    aliases: [],
+    value: 'FILE',
+    repeatable: false,
+    default: undefined,
+    description:
+      "the certificates, in PEM, that the kubelet's is checked against in place of Node's own",
+    commands: ['record'],
+    key: undefined,
+  },
+  '--insecure-skip-tls-verify': {
+    aliases: [],
+    value: undefined,
+    repeatable: false,
+    default: 'false',
+    description: 'take any certificate of the kubelet: whoever is in between can read the token',
+    commands: ['record'],
     key: undefined,
   },
   '--plain': {

@@ -7,7 +7,7 @@ import type { Checked } from './check.ts';
 import { KINDS } from './kinds.ts';
 import type { PodRule, Settings } from './settings.ts';
 import type { SignalTexts } from './signal-texts.ts';
-import { NO_SOCKET } from './values.ts';
+import { NO_SOCKET, NO_STATE } from './values.ts';
 
 /** Where an editor finds what keys there are, relative to a file beside the package's `docs/`. */
 const SCHEMA = 'docs/schema/evictd.dev_v1alpha1.json';
@@ -19,12 +19,13 @@ const NANO = 1_000_000_000n;
  * same settings, but for `compatibilityBecause` and `configFile`.
  */
 export function printConfiguration({ settings, signals, enforcements }: Checked): string {
-  const { policy, filesystems, socket } = settings;
+  const { policy, filesystems, socket, stateDir } = settings;
   const configuration = {
     apiVersion: KINDS.EvictdConfiguration,
     kind: 'EvictdConfiguration',
     compatibility: settings.compatibility,
     nodeCgroup: settings.nodeCgroup,
+    nodeName: settings.nodeName,
     podParents: parentsOf(settings),
     // Rules, even none, say that nothing else is a pod.
     pods:
@@ -49,6 +50,7 @@ export function printConfiguration({ settings, signals, enforcements }: Checked)
     containerfsPath: filesystems.containerfs,
     // The default one may be left out where it cannot be made, one that is written may not.
     socket: socket === undefined ? NO_SOCKET : socket.explicit ? socket.path : undefined,
+    stateDir: stateDir === undefined ? NO_STATE : stateDir.explicit ? stateDir.path : undefined,
     dryRun: settings.dryRun,
     allowPidKill: settings.allowPidKill,
     logLevel: settings.logLevel,

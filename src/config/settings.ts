@@ -49,6 +49,8 @@ export interface Settings {
   readonly kernelMemcgNotification: boolean;
   /** As given; resolved against the memory hierarchy by the daemon. Undefined for its root. */
   readonly nodeCgroup: string | undefined;
+  /** What events call the node; undefined for the host's name. */
+  readonly nodeName: string | undefined;
   /** Cgroups, relative to the node's, whose children are pods; empty for the node's own. */
   readonly podParents: readonly string[];
   readonly compatibility: Compatibility;
@@ -76,6 +78,11 @@ export interface Settings {
   readonly pollIntervalMs: number;
   /** `explicit` is false for the default path, which may be left out where it cannot be made. */
   readonly socket: { readonly path: string; readonly explicit: boolean } | undefined;
+  /**
+   * Where what outlives a restart is kept; undefined for nowhere. `explicit` is false for the default
+   * directory, which may be left out where it cannot be written.
+   */
+  readonly stateDir: { readonly path: string; readonly explicit: boolean } | undefined;
   readonly dryRun: boolean;
   readonly logLevel: LogLevel;
   readonly scheduling: Scheduling;

@@ -12,6 +12,9 @@ const MAX_PATH_BYTES = 4095;
 /** The value of `--socket` that asks for none. */
 export const NO_SOCKET = 'none';
 
+/** The value of `--state-dir` that asks for none. */
+export const NO_STATE = 'none';
+
 /** @throws EvictdError EVICTD_CHOICE for what is neither `true` nor `false` */
 export function parseSwitch(text: string): boolean {
   return parseChoice(text, ['true', 'false']) === 'true';
@@ -22,6 +25,21 @@ export function parseNodeCgroup(text: string): string {
   const fault = pathFault(text);
   if (fault === undefined) return text;
   throw new EvictdError('EVICTD_NODE_CGROUP', fault, { value: text });
+}
+
+/** The longest name of a node. Source: RFC 1123, and Kubernetes' `IsDNS1123Subdomain`. */
+const MAX_NODE_NAME = 253;
+
+/** As Kubernetes names nodes, but that capitals and underscores, which hosts have, are taken too. */
+const NODE_NAME = /^[a-z0-9]([-a-z0-9._]*[a-z0-9])?$/i;
+
+/** @throws EvictdError EVICTD_NODE_NAME */
+export function parseNodeName(text: string): string {
+  if (text.length <= MAX_NODE_NAME && NODE_NAME.test(text)) return text;
+  const message =
+    `not 1 to ${MAX_NODE_NAME} letters, digits, ".", "-" and "_", with a letter or digit ` +
+    'at both ends';
+  throw new EvictdError('EVICTD_NODE_NAME', message, { value: text });
 }
 
 /**
@@ -41,6 +59,17 @@ export function parseSocketPath(text: string): string {
   const fault = text === NO_SOCKET ? undefined : (pathFault(text) ?? socketPathFault(text));
   if (fault === undefined) return text;
   throw new EvictdError('EVICTD_SOCKET_PATH', fault, { value: text });
+}
+
+/** @throws EvictdError EVICTD_STATE_DIR for what is neither `none` nor an absolute path */
+export function parseStateDir(text: string): string {
+  const fault =
+    pathFault(text) ??
+    (text === NO_STATE || text.startsWith('/')
+      ? undefined
+      : `neither an absolute path nor ${NO_STATE}`);
+  if (fault === undefined) return text;
+  throw new EvictdError('EVICTD_STATE_DIR', fault, { value: text });
 }
 
 /** @throws EvictdError EVICTD_PATH for what is no absolute path */

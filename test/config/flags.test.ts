@@ -5,6 +5,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import { OPTION_LIST, type OptionName } from '../../src/config/options.ts';
 import { describeError, type ErrorCode, EvictdError } from '../../src/core/errors.ts';
 import { POLL_PACES } from '../../src/core/polling.ts';
+import { RULE_SETS } from '../../src/core/rules.ts';
 import { SIGNALS } from '../../src/core/signal.ts';
 
 const NANO = 1_000_000_000n;
@@ -44,6 +45,16 @@ function quantity(text: string, units: bigint) {
   return { kind: 'quantity', nano: units * NANO, text };
 }
 
+describe('--node-name', () => {
+  it.each([['a'], ['Node_1.example'], ['a'.repeat(253)]])('may be %s', (name) => {
+    expect(settingsOf({ '--node-name': ['x', name] }).nodeName).toBe(name);
+  });
+
+  it('is left to the host by default', () => {
+    expect(settingsOf({}).nodeName).toBeUndefined();
+  });
+});
+
 describe('loadSettings', () => {
   it('has the kubelet’s defaults', () => {
     const percentage = (percent: bigint) => ({
@@ -71,9 +82,14 @@ describe('loadSettings', () => {
           pressureTransitionPeriodMs: 300_000,
           maxPodGracePeriodSeconds: 0,
           hardEvictionGracePeriodSeconds: 0,
+          rules: RULE_SETS.evictd,
+          layout: 'single',
+          ranksDisk: false,
+          reclaims: false,
         },
         kernelMemcgNotification: false,
         nodeCgroup: '/node',
+        nodeName: undefined,
         podParents: [],
         compatibility: 'evictd',
         compatibilityBecause: 'the default',
@@ -87,6 +103,7 @@ describe('loadSettings', () => {
         configFile: undefined,
         pollIntervalMs: 10_000,
         socket: { path: '/run/evictd/evictd.sock', explicit: false },
+        stateDir: { path: '/var/lib/evictd', explicit: false },
         dryRun: false,
         logLevel: 'info',
         scheduling: 'rr',
@@ -163,6 +180,23 @@ describe('allocatableMemory.available', () => {
     const [hard, , copy] = thresholds;
     expect(thresholds).toHaveLength(3);
     expect(copy).toEqual({ ...hard, signal: 'allocatableMemory.available' });
+  });
+
+  it('has one of a soft threshold without grace as well, which is a hard one', () => {
+    const soft = {
+      ...parents,
+      '--eviction-hard': ['memory.available<0%'],
+      '--eviction-soft': ['memory.available<2Gi'],
+    };
+    const of = (grace: string) =>
+      thresholdsOf({ ...soft, '--eviction-soft-grace-period': [`memory.available=${grace}`] }).map(
+        ({ kind, signal, gracePeriodMs }) => [kind, signal, gracePeriodMs],
+      );
+    expect(of('0s')).toStrictEqual([
+      ['soft', 'memory.available', 0],
+      ['soft', 'allocatableMemory.available', 0],
+    ]);
+    expect(of('1ms')).toStrictEqual([['soft', 'memory.available', 1]]);
   });
 
   it.each<[string, FlagValues, readonly string[]]>([
@@ -529,6 +563,9 @@ describe('single values', () => {
     ['--socket', '/s', { socket: { path: '/s', explicit: true } }],
     ['--socket', '/run/evictd/evictd.sock', { socket: { explicit: true } }],
     ['--socket', 'none', { socket: undefined }],
+    ['--state-dir', '/s', { stateDir: { path: '/s', explicit: true } }],
+    ['--state-dir', '/var/lib/evictd', { stateDir: { explicit: true } }],
+    ['--state-dir', 'none', { stateDir: undefined }],
     ['--socket', `/${'a'.repeat(106)}`, { socket: { path: `/${'a'.repeat(106)}` } }],
   ])('%s takes %s', (flag, text, expected) => {
     expect(settingsOf({ [flag]: [text] })).toMatchObject(expected);
@@ -561,7 +598,18 @@ describe('single values', () => {
     ['--scheduling', 'realtime', 'EVICTD_CHOICE'],
     ['--node-cgroup', '', 'EVICTD_NODE_CGROUP'],
     ['--node-cgroup', 'a\0b', 'EVICTD_NODE_CGROUP'],
+    ['--node-name', '', 'EVICTD_NODE_NAME'],
+    ['--node-name', 'a b', 'EVICTD_NODE_NAME'],
+    ['--node-name', 'a\n', 'EVICTD_NODE_NAME'],
+    ['--node-name', '-a', 'EVICTD_NODE_NAME'],
+    ['--node-name', 'a.', 'EVICTD_NODE_NAME'],
+    ['--node-name', 'a'.repeat(254), 'EVICTD_NODE_NAME'],
     ['--socket', '', 'EVICTD_SOCKET_PATH'],
+    ['--state-dir', '', 'EVICTD_STATE_DIR'],
+    ['--state-dir', 'state', 'EVICTD_STATE_DIR'],
+    ['--state-dir', 'None', 'EVICTD_STATE_DIR'],
+    ['--state-dir', '/a\0b', 'EVICTD_STATE_DIR'],
+    ['--state-dir', `/${'a'.repeat(4095)}`, 'EVICTD_STATE_DIR'],
     ['--socket', 'evictd.sock', 'EVICTD_SOCKET_PATH'],
     ['--socket', 'None', 'EVICTD_SOCKET_PATH'],
     ['--socket', '/run/', 'EVICTD_SOCKET_PATH'],

@@ -75,6 +75,7 @@ describe('the table of options', () => {
       ...settings,
       compatibilityBecause: '--compatibility',
       socket: { path: '/run/evictd/evictd.sock', explicit: true },
+      stateDir: { path: '/var/lib/evictd', explicit: true },
     });
   });
 
@@ -85,7 +86,8 @@ describe('the table of options', () => {
 
   it('gives check-config what it gives run, and its own', () => {
     const names = optionsOf('check-config').map(({ name }) => name);
-    expect(names.filter((name) => name !== '--print-config')).toEqual(
+    const own = ['--print-config', '--explain'];
+    expect(names.filter((name) => !own.includes(name))).toEqual(
       optionsOf('run').map(({ name }) => name),
     );
   });
@@ -107,8 +109,18 @@ describe('the table of options', () => {
 
   it('gives the clients their own', () => {
     expect(optionsOf('status').map(optionTerm)).toEqual(['--socket PATH|none', '--json']);
+    expect(optionsOf('admit').map(optionTerm)).toEqual([
+      '--socket PATH|none',
+      '--conditions CONDITION,…',
+      '--json',
+    ]);
     expect(optionsOf('demo').map(optionTerm)).toEqual(['--plain']);
     expect(optionsOf('version')).toEqual([]);
+    expect(
+      optionsOf('simulate')
+        .filter(({ key }) => key === undefined)
+        .map(optionTerm),
+    ).toEqual(['--batch FILE', '--format json|text', '--explain', '--diff']);
   });
 
   it.each([

@@ -40,6 +40,7 @@ describe('printConfiguration', () => {
       'every flag',
       {
         '--node-cgroup': ['n'],
+        '--node-name': ['node-1.example'],
         '--pod-parent': ['.', 'a b'],
         '--pod': ['a=priority:-1,request:1.5Gi,grace:90s,protected', 'b=', 'c"\n=priority:2'],
         '--eviction-hard': ['memory.available<10%,pid.available<100'],
@@ -59,6 +60,7 @@ describe('printConfiguration', () => {
         '--imagefs-path': ['/i: #'],
         '--containerfs-path': ['/c'],
         '--socket': ['/s'],
+        '--state-dir': ['/t'],
         '--dry-run': ['true'],
         '--allow-pid-kill': ['true'],
         '--log-level': ['silent'],
@@ -66,7 +68,11 @@ describe('printConfiguration', () => {
       },
       undefined,
     ],
-    ['no threshold', { '--eviction-hard': [''], '--socket': ['none'] }, undefined],
+    [
+      'no threshold',
+      { '--eviction-hard': [''], '--socket': ['none'], '--state-dir': ['none'] },
+      undefined,
+    ],
     ['no enforcement', { '--enforce-node-allocatable': [''] }, undefined],
     ['the kubelet’s rules', { '--compatibility': ['kubelet'] }, undefined],
     ['kubeadm.yaml', {}, fixture('kubeadm.yaml')],

@@ -10,7 +10,7 @@ export interface Totals {
 }
 
 /**
- * Names what was skipped, prints the figures of the kernel tests in an acceptance run, and ends
+ * Names what was skipped, prints the figures of tests in an acceptance run, and ends
  * the output with `N passed, N failed, N skipped`. With `EVICTD_TOTALS` set to a file the totals
  * go there instead, for scripts/test.mjs to add up.
  */
@@ -22,8 +22,8 @@ export class Counts implements Reporter {
   }
 
   onTestCaseResult(test: TestCase): void {
-    if (!FULL || test.project.name !== 'kernel') return;
     const figures = test.meta().figures ?? [];
+    if (!FULL || (test.project.name !== 'kernel' && figures.length === 0)) return;
     const { state } = test.result();
     this.#print(`accept: ${state}: ${[test.fullName, ...figures].join(': ')}`);
   }

@@ -1,0 +1,534 @@
+/**
+ * The policy over a scenario, in virtual time: the daemon's own `step`, fed with what the scenario says
+ * was observed, its decisions carried out as the scenario says they went.
+ */
+import type { FlagValues } from '../config/flags.ts';
+import { scenarioSettings } from '../config/scenario-config.ts';
+import { admitPod } from '../core/admission.ts';
+import type { Decision, EvictionOutcome } from '../core/decision.ts';
+import { formatDuration, parseDuration } from '../core/duration.ts';
+import { assert, describeError, EvictdError } from '../core/errors.ts';
+import type { KubernetesPod, Summary } from '../core/kubernetes.ts';
+import { EVICTED } from '../core/message.ts';
+import type { SignalObservation } from '../core/observation.ts';
+import type { PodObservation } from '../core/pod.ts';
+import type { PodSpec } from '../core/pod-spec.ts';
+import type { Policy } from '../core/policy.ts';
+import type { Ranked } from '../core/rank.ts';
+import {
+  type ImageObservation,
+  imagesToCollect,
+  isStillRising,
+  type ReclaimFunction,
+  SETTLING_READINGS,
+} from '../core/reclaim.ts';
+import {
+  forgetFailures,
+  INITIAL_STATE,
+  type OverLimit,
+  type Sample,
+  type State,
+  type StepResult,
+  step,
+  underAnotherPolicy,
+} from '../core/step.ts';
+import { SummarySample } from '../core/summary-sample.ts';
+import { thresholdLevel } from '../core/threshold.ts';
+import { withGivenBack } from './given-back.ts';
+import { type Prepared, prepare, readable, type SettingsReader } from './prepare.ts';
+import type {
+  AdmittedPod,
+  EvictedPod,
+  ImageEntry,
+  KillOutcome,
+  ResultEvent,
+  Scenario,
+  SimulationResult,
+  Tick,
+  TickFacts,
+  TickResult,
+} from './scenario.ts';
+
+/** What a simulation may be told beside its scenario. */
+export interface SimulationOptions {
+  /** What is to hold in place of the scenario's configuration. */
+  readonly flags?: FlagValues;
+  /** How a configuration is checked; by default with the flags, each time. */
+  readonly settings?: SettingsReader;
+  /** Is told of each step, for the story. */
+  readonly onStep?: (step: ObservedStep) => void;
+}
+
+/** A step as it was taken, for those who tell of it. */
+export interface ObservedStep {
+  readonly tick: number;
+  readonly policy: Policy;
+  readonly sample: Sample;
+  readonly result: StepResult;
+}
+
+/** How many steps one round may take: two for each pod, and a few. */
+const STEPS_PER_POD = 2;
+const FEW_STEPS = 10;
+
+/**
+ * Runs a scenario. A configuration error is a result.
+ *
+ * @throws EvictdError EVICTD_SCENARIO for a pod, a duration or a name in it that cannot be read
+ */
+export function simulate(scenario: Scenario, options: SimulationOptions = {}): SimulationResult {
+  const { name } = scenario;
+  let prepared: Prepared;
+  try {
+    prepared = prepare(scenario, scenario.config, readerOf(options));
+  } catch (error) {
+    if (!(error instanceof EvictdError) || error.code === 'EVICTD_SCENARIO') throw error;
+    return { name, error: describeError(error), ticks: [] };
+  }
+  const run = new Run(prepared, options);
+  const ticks = scenario.ticks.map((tick, index) => run.round(tick, index));
+  return {
+    name,
+    ticks,
+    ...(prepared.warnings.length === 0 ? {} : { evictd: { warnings: prepared.warnings } }),
+  };
+}
+
+function readerOf({ flags = {}, settings }: SimulationOptions): SettingsReader {
+  return settings ?? ((config) => scenarioSettings(config, flags));
+}
+
+/** An eviction whose outcome is still to come. */
+interface Pending {
+  readonly decision: EvictDecision;
+  readonly kind: KillOutcome;
+  /** After its grace. */
+  readonly takesMs: number;
+  readonly endsAtMs: number;
+}
+
+type EvictDecision = Extract<Decision, { kind: 'evict' }>;
+
+/** When something is looked at, and for which round. */
+interface Moment {
+  readonly tick: Tick;
+  readonly index: number;
+  readonly nowMs: number;
+  readonly told: Told;
+}
+
+interface MemoryFacts {
+  readonly memAvailableBytes?: number | undefined;
+}
+
+interface Seen extends Moment, MemoryFacts {
+  readonly active: readonly PodSpec[];
+}
+
+const NONE: readonly OverLimit[] = [];
+
+/** A sample whose pods are worked out only where a decision needs them. */
+class SimulatedSample implements Sample {
+  readonly nowMs: number;
+  readonly observations: readonly SignalObservation[] | undefined;
+  /** A summary has all signals that there are. */
+  readonly isComplete = true;
+  readonly overLimits: readonly OverLimit[];
+  readonly outcome?: EvictionOutcome;
+  readonly reclaimed?: true;
+  readonly #pods: () => readonly PodObservation[];
+
+  constructor(
+    { nowMs, observations, overLimits = NONE, ...rest }: Omit<Sample, 'pods'>,
+    pods: () => readonly PodObservation[],
+  ) {
+    this.nowMs = nowMs;
+    this.observations = observations;
+    this.overLimits = overLimits;
+    if (rest.outcome !== undefined) this.outcome = rest.outcome;
+    if (rest.reclaimed !== undefined) this.reclaimed = rest.reclaimed;
+    this.#pods = pods;
+  }
+
+  get pods(): readonly PodObservation[] {
+    return this.#pods();
+  }
+}
+
+/** What a round has to tell, as it comes up. */
+interface Told {
+  readonly reclaim: ReclaimFunction[];
+  readonly events: ResultEvent[];
+  readonly evicted: EvictedPod[];
+  ranked: readonly Ranked[] | undefined;
+  readonly refused: Set<string>;
+  readonly ended: { pod: string; at: string; outcome: string }[];
+  readonly escalated: string[];
+  readonly images: string[];
+  readonly disruptionTarget: string[];
+  settlingReadings: number;
+  why: string | undefined;
+}
+
+class Run {
+  readonly #options: SimulationOptions;
+  readonly #gone = new Set<string>();
+  #prepared: Prepared;
+  #byName: ReadonlyMap<string, PodSpec> = new Map();
+  #state: State = INITIAL_STATE;
+  #pending: Pending | undefined;
+
+  constructor(prepared: Prepared, options: SimulationOptions) {
+    this.#options = options;
+    this.#prepared = prepared;
+    this.#take(prepared);
+  }
+
+  #take(prepared: Prepared): void {
+    const { pods } = prepared;
+    this.#prepared = prepared;
+    this.#byName = new Map(pods.map((pod) => [pod.name, pod]));
+  }
+
+  round(tick: Tick, index: number): TickResult {
+    const { rules, isOwn } = this.#prepared;
+    const path = `ticks[${index}]`;
+    const nowMs = readable(`${path}.at`, () => parseDuration(tick.at));
+    const told = nothingTold();
+    this.#endPending({ tick, index, nowMs, told });
+    if (rules.failedKill === 'kubelet') this.#state = forgetFailures(this.#state);
+    if (isOwn) this.#reload(tick, path);
+    const { first, later } = this.#prepared;
+    const { summary, evictd } = tick;
+    this.#observe(
+      index === 0 ? first : later,
+      { tick, index, nowMs, told },
+      summary,
+      evictd ?? undefined,
+    );
+    for (const extra of isOwn ? (evictd?.samples ?? []) : []) {
+      const atMs = nowMs + readable(`${path}.evictd.samples`, () => parseDuration(extra.after));
+      this.#endPending({ tick, index, nowMs: atMs, told });
+      this.#observe(later, { tick, index, nowMs: atMs, told }, extra.summary, extra);
+    }
+    return this.#result(tick, told);
+  }
+
+  /** Another configuration holds from here on. */
+  #reload({ evictd }: Tick, path: string): void {
+    if (evictd?.config === undefined) return;
+    const { scenario } = this.#prepared;
+    const config = { ...scenario.config, ...evictd.config };
+    this.#take(
+      readable(`${path}.evictd.config`, () => prepare(scenario, config, readerOf(this.#options))),
+    );
+    this.#state = underAnotherPolicy(this.#state);
+  }
+
+  /** Takes in a summary. */
+  #observe(
+    policy: Policy,
+    moment: Moment,
+    summary: Summary | null | undefined,
+    { memAvailableBytes }: MemoryFacts = {},
+  ): void {
+    const seen: Seen = { ...moment, active: this.#activePods(moment), memAvailableBytes };
+    this.#carryOut(policy, this.#view(summary, seen), seen);
+  }
+
+  /** Steps through a sample, and carries out what is decided until nothing more is. */
+  #carryOut(policy: Policy, first: Sample, seen: Seen): void {
+    const { rules } = this.#prepared;
+    const { nowMs, told, index, active } = seen;
+    let view = first;
+    let sample = view;
+    let by = policy;
+    const limit = FEW_STEPS + STEPS_PER_POD * active.length;
+    for (let count = 0; count < limit; count += 1) {
+      const { decision } = this.#step(by, sample, index, told);
+      switch (decision.kind) {
+        case 'none':
+          if ('cause' in decision) told.why = decision.why;
+          return;
+        case 'observePods':
+          assert(false, 'a simulated sample has its pods');
+          return;
+        case 'escalate':
+          told.escalated.push(decision.podName);
+          this.#escalate(nowMs, decision.gracePeriodMs);
+          return;
+        case 'reclaim': {
+          const fresh = this.#reclaim(decision, seen, view);
+          const pods = rules.measuredAfterReclaim === 'kubelet' ? view : fresh;
+          const { observations } = fresh;
+          const after = { nowMs, observations, reclaimed: true } as const;
+          sample = new SimulatedSample(after, () => pods.pods ?? []);
+          by = this.#prepared.later;
+          view = fresh;
+          break;
+        }
+        case 'evict': {
+          const outcome = this.#evict(decision, seen);
+          if (outcome === undefined) return;
+          const isOver =
+            outcome.kind === 'evicted' || isPressureGone(outcome) || rules.failedKill === 'kubelet';
+          const again = view;
+          sample = isOver
+            ? { nowMs, observations: undefined, outcome }
+            : new SimulatedSample(
+                { nowMs, observations: again.observations, outcome },
+                () => again.pods ?? [],
+              );
+        }
+      }
+    }
+    assert(false, 'a round ends');
+  }
+
+  /** Collects, and returns what is read after it. */
+  #reclaim(
+    { functions, cause }: Extract<Decision, { kind: 'reclaim' }>,
+    seen: Seen,
+    before: Sample,
+  ): Sample {
+    const { rules, isOwn } = this.#prepared;
+    const { told, tick, nowMs } = seen;
+    told.reclaim.push(...functions);
+    const { threshold, observation } = cause;
+    if (functions.includes('images') && tick.evictd?.images !== undefined) {
+      const level = thresholdLevel(threshold, observation.capacity, true);
+      const needed = Math.max(0, level - observation.available);
+      const images = tick.evictd.images.map((image, index) =>
+        readable(`evictd.images[${index}]`, () => imageOf(image, nowMs)),
+      );
+      told.images.push(...imagesToCollect(images, needed, nowMs, rules).map(({ id }) => id));
+    }
+    const { summary, summaryAfterReclaim: after } = tick;
+    let fresh = this.#view(after === undefined ? summary : after, seen);
+    if (!isOwn) return fresh;
+    const of = (sample: Sample): SignalObservation | undefined =>
+      sample.observations?.find(({ signal }) => signal === threshold.signal);
+    let last = of(before);
+    for (const next of (tick.evictd?.summariesSettling ?? []).slice(0, SETTLING_READINGS)) {
+      if (!isStillRising(last, of(fresh))) break;
+      last = of(fresh);
+      fresh = this.#view(next, seen);
+      told.settlingReadings += 1;
+    }
+    return fresh;
+  }
+
+  #step(policy: Policy, sample: Sample, tick: number, told: Told): StepResult {
+    const result = step(policy, this.#state, sample);
+    this.#state = result.state;
+    for (const { type, reason, message } of result.events) {
+      told.events.push({ object: 'node', type, reason, message });
+    }
+    if (result.ranked !== undefined && result.ranked.length > 0) told.ranked = result.ranked;
+    this.#options.onStep?.({ tick, policy, sample, result });
+    return result;
+  }
+
+  #view(read: Summary | null | undefined, seen: Seen): Sample {
+    const { nowMs, active, memAvailableBytes, told } = seen;
+    if (read === undefined || read === null) return { nowMs, observations: undefined };
+    const { rules, memorySource, checksLimits, later } = this.#prepared;
+    const summary = this.#isRecorded ? withGivenBack(read, this.#goneIds()) : read;
+    const sample = new SummarySample({
+      summary,
+      nowMs,
+      rules,
+      memorySource,
+      memAvailableBytes,
+      specs: active,
+      layout: later.layout,
+      checksLimits,
+    });
+    for (const signal of sample.refused) told.refused.add(signal);
+    return sample;
+  }
+
+  /** Ends a pod as the scenario says; undefined where that is not over yet. */
+  #evict(decision: EvictDecision, { tick, nowMs, told }: Seen): EvictionOutcome | undefined {
+    const { isOwn, scenario } = this.#prepared;
+    const { pod, message, annotations, condition, gracePeriodSeconds } = decision;
+    const kill = isOwn
+      ? (tick.evictd?.kills?.[pod.name] ?? scenario.evictd?.kills?.[pod.name])
+      : undefined;
+    const kind = tick.killFails?.includes(pod.name) ? 'failed' : (kill?.outcome ?? 'evicted');
+    const takesMs = readable(`evictd.kills.${pod.name}.takes`, () =>
+      parseDuration(kill?.takes ?? '0'),
+    );
+    told.evicted.push({
+      pod: pod.name,
+      gracePeriodSeconds,
+      reason: EVICTED,
+      message,
+      annotations,
+      ...(kind === 'evicted' ? {} : { killFailed: true }),
+    });
+    told.events.push({ object: pod.name, type: 'Warning', reason: EVICTED, message });
+    if (condition !== undefined) told.disruptionTarget.push(pod.name);
+    const endsAtMs = nowMs + decision.gracePeriodMs + takesMs;
+    if (takesMs !== 0 && endsAtMs > nowMs) {
+      this.#pending = { decision, kind, takesMs, endsAtMs };
+      return undefined;
+    }
+    if (kind === 'evicted') this.#gone.add(pod.name);
+    return outcomeOf(decision, nowMs, kind);
+  }
+
+  #escalate(nowMs: number, gracePeriodMs: number): void {
+    assert(this.#pending !== undefined, 'what is escalated runs');
+    const { endsAtMs, takesMs } = this.#pending;
+    const soonestMs = nowMs + gracePeriodMs + takesMs;
+    this.#pending = { ...this.#pending, endsAtMs: Math.min(endsAtMs, soonestMs) };
+  }
+
+  /**
+   * Tells the core of the eviction that has ended by now, at the moment at which it did; another may
+   * begin there, and end by now.
+   */
+  #endPending(moment: Moment): void {
+    for (let pending = this.#pending; pending !== undefined; pending = this.#pending) {
+      const { decision, kind, endsAtMs } = pending;
+      if (endsAtMs > moment.nowMs) return;
+      this.#pending = undefined;
+      if (kind === 'evicted') this.#gone.add(decision.pod.name);
+      const { told } = moment;
+      told.ended.push({ pod: decision.pod.name, at: formatDuration(endsAtMs), outcome: kind });
+      const outcome = outcomeOf(decision, endsAtMs, kind);
+      const seen: Seen = { ...moment, nowMs: endsAtMs, active: this.#activePods(moment) };
+      const sample = { nowMs: endsAtMs, observations: undefined, outcome };
+      this.#carryOut(this.#prepared.later, sample, seen);
+    }
+  }
+
+  #activePods({ tick: { activePods }, index: tick }: Moment): readonly PodSpec[] {
+    if (activePods === undefined || activePods === null) {
+      if (this.#gone.size === 0) return this.#prepared.pods;
+      return this.#prepared.pods.filter(({ name }) => !this.#gone.has(name));
+    }
+    const named = activePods.map((name, index) => {
+      const pod = this.#byName.get(name);
+      if (pod !== undefined) return pod;
+      const message = `ticks[${tick}].activePods[${index}]: no pod of the scenario: ${JSON.stringify(name)}`;
+      throw new EvictdError('EVICTD_SCENARIO', message);
+    });
+    return this.#isRecorded ? named.filter(({ name }) => !this.#gone.has(name)) : named;
+  }
+
+  get #isRecorded(): boolean {
+    return this.#prepared.scenario.evictd?.recorded === true && this.#gone.size > 0;
+  }
+
+  #goneIds(): ReadonlySet<string> {
+    return new Set([...this.#gone].flatMap((name) => this.#byName.get(name)?.id ?? []));
+  }
+
+  #result({ at, admit }: Tick, told: Told): TickResult {
+    const { conditions } = this.#state;
+    const facts = factsOf(told);
+    return {
+      at,
+      nodeConditions: conditions,
+      reclaim: told.reclaim,
+      events: told.events,
+      evicted: told.evicted,
+      ...(told.ranked === undefined ? {} : { ranked: told.ranked.map(({ pod }) => pod.name) }),
+      admit: (admit ?? []).map((pod) => admitted(pod, conditions)),
+      ...(facts === undefined ? {} : { evictd: facts }),
+    };
+  }
+}
+
+function admitted(pod: KubernetesPod, conditions: State['conditions']): AdmittedPod {
+  const { name, namespace } = pod.metadata;
+  const admission = readable(`admit: ${namespace}/${name}`, () => admitPod(pod, conditions));
+  return { pod: `${namespace}/${name}`, ...admission };
+}
+
+function nothingTold(): Told {
+  return {
+    reclaim: [],
+    events: [],
+    evicted: [],
+    ranked: undefined,
+    refused: new Set(),
+    ended: [],
+    escalated: [],
+    images: [],
+    disruptionTarget: [],
+    settlingReadings: 0,
+    why: undefined,
+  };
+}
+
+/** Undefined where there is nothing that only evictd tells. */
+function factsOf({
+  refused,
+  ended,
+  escalated,
+  images,
+  disruptionTarget,
+  settlingReadings,
+  why,
+}: Told): TickFacts | undefined {
+  const facts: TickFacts = {
+    ...(refused.size === 0 ? {} : { refused: [...refused] }),
+    ...(ended.length === 0 ? {} : { ended }),
+    ...(escalated.length === 0 ? {} : { escalated }),
+    ...(images.length === 0 ? {} : { images }),
+    ...(disruptionTarget.length === 0 ? {} : { disruptionTarget }),
+    ...(settlingReadings === 0 ? {} : { settlingReadings }),
+    ...(why === undefined ? {} : { why }),
+  };
+  return Object.keys(facts).length === 0 ? undefined : facts;
+}
+
+/** By what was read since: the same figures would only decide the same again. */
+function isPressureGone(outcome: EvictionOutcome): boolean {
+  return outcome.kind === 'refused' && outcome.reason === 'pressureGone';
+}
+
+/** How a simulated eviction ended. */
+function outcomeOf({ pod }: EvictDecision, nowMs: number, kind: KillOutcome): EvictionOutcome {
+  const base = {
+    podId: pod.id,
+    podName: pod.name,
+    processes: 0,
+    timing: {
+      decidedAtMs: nowMs,
+      firstSignalAtMs: undefined,
+      killedAtMs: undefined,
+      emptyAtMs: undefined,
+      endedAtMs: nowMs,
+    },
+  };
+  switch (kind) {
+    case 'evicted':
+      return { ...base, kind, chargedBytes: undefined };
+    case 'timedOut':
+      return { ...base, kind, reason: 'deadline', remaining: 0 };
+    case 'failed':
+      return { ...base, kind, error: 'the scenario has this kill fail' };
+    case 'nothingToKill':
+    case 'pressureGone':
+    case 'dryRun':
+      return { ...base, kind: 'refused', reason: kind };
+  }
+}
+
+function imageOf(
+  { id, sizeBytes, age, lastUsed, inUse, pinned }: ImageEntry,
+  nowMs: number,
+): ImageObservation {
+  return {
+    id,
+    sizeBytes,
+    pulledAtMs: nowMs - parseDuration(age),
+    usedAtMs: lastUsed === undefined ? undefined : nowMs - parseDuration(lastUsed),
+    inUse: inUse === true,
+    pinned: pinned === true,
+  };
+}

@@ -1,0 +1,228 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseDuration } from '../../src/core/duration.ts';
+import type { RecordedPod, RecordedTurn } from '../../src/core/recorded.ts';
+import { simulate } from '../../src/simulation/engine.ts';
+import { type Recording, scenarioOf } from '../../src/simulation/recording.ts';
+import type { Scenario } from '../../src/simulation/scenario.ts';
+import { MI } from '../support/builders.ts';
+import { count, report } from '../support/counts.ts';
+import { runWorld, type Told, worlds } from './run.ts';
+
+/** The bound is only there to end a hang. */
+const PROPERTY_LIMIT_MS = count(120_000, 1_800_000);
+
+/** What a replay does, said as a run says it: a pod's lives have one name. */
+function replayed(scenario: Scenario): Told {
+  const { ticks, error } = simulate(JSON.parse(JSON.stringify(scenario)) as Scenario);
+  expect(error).toBeUndefined();
+  return {
+    // A replay counts from its first turn, as the run does.
+    victims: ticks.flatMap(({ at, evicted }) =>
+      evicted.map(({ pod }) => ({
+        atMs: parseDuration(at),
+        pod: pod.replace(/^cgroup\/|@.*$/g, ''),
+      })),
+    ),
+    conditions: ticks.map(({ nodeConditions }) => nodeConditions),
+  };
+}
+
+describe('a recorded run', () => {
+  it(
+    'is decided again as it was decided: the same victims at the same moments',
+    () => {
+      let evictions = 0;
+      fc.assert(
+        fc.property(worlds, (world) => {
+          const { recording, told } = runWorld(world);
+          evictions += told.victims.length;
+          expect(replayed(scenarioOf(recording))).toEqual(told);
+        }),
+        { numRuns: count(40, 1000) },
+      );
+      report(`${evictions} evictions`);
+      expect(evictions).toBeGreaterThan(20);
+    },
+    PROPERTY_LIMIT_MS,
+  );
+});
+
+const pod = (overrides: Partial<RecordedPod> = {}): RecordedPod => ({
+  id: 'leak@1',
+  name: 'leak',
+  priority: 0,
+  qosClass: 'BestEffort',
+  memoryRequest: '0',
+  workingSetBytes: 300 * MI,
+  pids: null,
+  gracePeriodSeconds: null,
+  protected: null,
+  ...overrides,
+});
+
+const WEB = pod({ id: 'web@2', name: 'web', priority: 1000, workingSetBytes: 50 * MI });
+
+const turn = (atMs: number, availableMi: number, overrides: Partial<RecordedTurn> = {}) => ({
+  kind: 'turn' as const,
+  atMs,
+  reason: 'due' as const,
+  signals: [
+    { signal: 'memory.available' as const, capacity: 512 * MI, available: availableMi * MI },
+  ],
+  pods: [pod(), WEB],
+  calm: availableMi >= 64,
+  decision: { kind: 'none' as const, why: 'calm' },
+  outcome: null,
+  ...overrides,
+});
+
+const EVICT = { kind: 'evict', podId: 'leak@1', gracePeriodMs: 0 } as const;
+
+const recording = (overrides: Partial<Recording> = {}): Recording => ({
+  name: 'incident',
+  description: 'one',
+  config: { evictionHard: { 'memory.available': '64Mi' }, evictionPressureTransitionPeriod: '1s' },
+  node: { dedicatedImageFs: false, splitImageFs: false },
+  pods: [],
+  evicting: false,
+  turns: [],
+  ...overrides,
+});
+
+/** The leak is evicted at 60Mi, which takes 150 ms. */
+const INCIDENT = recording({
+  turns: [
+    turn(5000, 400, { pods: [pod({ workingSetBytes: 10 * MI }), WEB] }),
+    turn(6000, 120),
+    turn(6100, 60, { decision: EVICT }),
+    turn(6200, 40, { pods: null }),
+    turn(6250, 380, {
+      pods: [pod({ workingSetBytes: 0, protected: 'holds no process' }), WEB],
+      outcome: { podId: 'leak@1', kind: 'evicted' },
+    }),
+    turn(8000, 380, { pods: [pod({ workingSetBytes: 0, protected: 'holds no process' }), WEB] }),
+  ],
+});
+
+describe('scenarioOf', () => {
+  it('counts from the first turn, keeps capacities, and says how the kill went', () => {
+    const { ticks, pods, evictd } = scenarioOf(INCIDENT);
+    expect(ticks.map(({ at }) => at)).toEqual(['0s', '1s', '1.1s', '1.2s', '1.25s', '3s']);
+    expect(ticks[2]?.summary?.node?.memory).toEqual({
+      availableBytes: 60 * MI,
+      workingSetBytes: 452 * MI,
+    });
+    expect(pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)).toEqual([
+      'cgroup/leak',
+      'cgroup/web',
+    ]);
+    const kill = { takes: '149.999ms', outcome: 'evicted' };
+    expect(evictd?.kills).toEqual({ 'cgroup/leak': kill });
+    expect(ticks[2]?.evictd?.kills).toEqual({ 'cgroup/leak': kill });
+    // Who was not read is where he was; who is dead is not.
+    expect(ticks.map(({ activePods }) => activePods?.length)).toEqual([2, 2, 2, 2, 1, 1]);
+  });
+
+  it('leaves out what was decided before, and is not known', () => {
+    const { turns } = INCIDENT;
+    const late = recording({ evicting: true, turns: turns.slice(3) });
+    expect(scenarioOf(late).ticks).toHaveLength(2);
+    expect(replayed(scenarioOf(late)).victims).toEqual([]);
+  });
+
+  it('has an eviction that did not end go on to the end', () => {
+    const scenario = scenarioOf(recording({ turns: INCIDENT.turns.slice(0, 4) }));
+    expect(replayed(scenario).victims).toEqual([{ atMs: 1100, pod: 'leak' }]);
+  });
+
+  it('protects who was always protected, and for as long as somebody was', () => {
+    const guarded = { ...WEB, protected: 'configured' };
+    const scenario = scenarioOf(
+      recording({
+        turns: [
+          turn(0, 400, { pods: [pod({ protected: 'holds no process' }), guarded] }),
+          turn(1000, 400, { pods: [pod(), guarded] }),
+        ],
+      }),
+    );
+    expect(scenario.ticks.map(({ activePods }) => activePods)).toEqual([
+      ['cgroup/web'],
+      ['cgroup/leak', 'cgroup/web'],
+    ]);
+    expect(scenario.evictd?.protected).toEqual({ 'cgroup/web': 'configured' });
+    expect(scenario.pods[1]?.metadata.annotations).toEqual({
+      'kubernetes.io/config.source': 'file',
+    });
+  });
+
+  it('has another pod for each change of what a scenario says once, and for each life', () => {
+    const turns = [
+      turn(0, 400),
+      turn(1000, 400, { pods: [pod({ memoryRequest: '64Mi', qosClass: 'Burstable' })] }),
+      turn(2000, 400, { pods: [pod({ id: 'leak@7' })] }),
+      ...INCIDENT.turns.slice(2, 5).map((one) => ({ ...one, atMs: one.atMs + 1000 })),
+      turn(9000, 400),
+    ];
+    const { pods, ticks } = scenarioOf(recording({ turns }));
+    expect(pods.map(({ metadata: { name, uid } }) => [name, uid])).toEqual([
+      ['leak', 'leak@1'],
+      ['web', 'web@2'],
+      ['leak@2', 'leak@1@2'],
+      ['leak@3', 'leak@7'],
+      ['leak@4', 'leak@1@3'],
+    ]);
+    expect(ticks.at(-1)?.activePods).toEqual(['cgroup/leak@4', 'cgroup/web']);
+  });
+
+  it('has filesystems, PIDs, what pods may use together, and a configuration that changed', () => {
+    const { ticks } = scenarioOf(
+      recording({
+        turns: [
+          {
+            ...turn(0, 400, { pods: [pod({ pids: 7, workingSetBytes: null })] }),
+            signals: [
+              { signal: 'allocatableMemory.available', capacity: 300, available: 100 },
+              { signal: 'nodefs.available', capacity: 10, available: 4 },
+              { signal: 'imagefs.inodesFree', capacity: 9, available: 3 },
+              { signal: 'pid.available', capacity: 100, available: 60 },
+            ],
+            config: { evictionHard: {} },
+          },
+        ],
+      }),
+    );
+    expect(ticks[0]?.summary).toEqual({
+      node: {
+        systemContainers: [{ name: 'pods', memory: { availableBytes: 100, workingSetBytes: 200 } }],
+        fs: { availableBytes: 4, capacityBytes: 10 },
+        runtime: { imageFs: { inodesFree: 3, inodes: 9 } },
+        rlimit: { maxpid: 100, curproc: 40 },
+      },
+      pods: [
+        {
+          podRef: { name: 'leak', namespace: 'cgroup', uid: 'leak@1' },
+          process_stats: { process_count: 7 },
+        },
+      ],
+    });
+    expect(ticks[0]?.evictd?.config).toEqual({ evictionHard: {} });
+  });
+
+  it('under the kubelet’s rules has no rounds while a pod is killed', () => {
+    const { config } = INCIDENT;
+    const scenario = scenarioOf({ ...INCIDENT, config: { ...config, compatibility: 'kubelet' } });
+    expect(scenario.ticks.map(({ at }) => at)).toEqual(['0s', '1s', '1.1s', '1.25s', '3s']);
+    expect(replayed(scenario).victims).toEqual([{ atMs: 1100, pod: 'leak' }]);
+  });
+
+  it('can be tried with another threshold: who is gone sooner gives back what it took', () => {
+    const at = (threshold: string) =>
+      simulate(scenarioOf(INCIDENT), { flags: { '--eviction-hard': [threshold] } }).ticks.flatMap(
+        ({ at: moment, evicted }) => evicted.map(({ pod: name }) => `${moment} ${name}`),
+      );
+    expect(at('memory.available<64Mi')).toEqual(['1.1s cgroup/leak']);
+    expect(at('memory.available<128Mi')).toEqual(['1s cgroup/leak']);
+    expect(at('memory.available<32Mi')).toEqual([]);
+  });
+});
