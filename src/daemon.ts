@@ -10,11 +10,12 @@ import {
   distinctUntilChanged,
   EMPTY,
   filter,
+  firstValueFrom,
   from,
   map,
   merge,
   mergeMap,
-  type Observable,
+  Observable,
   of,
   pairwise,
   ReplaySubject,
@@ -36,13 +37,29 @@ import type { EvictDecision } from './actions/evict.ts';
 import { execute } from './actions/executor.ts';
 import { compilePodRules, holdsHost, podPlacesOf } from './config/pod-globs.ts';
 import { type Settings, sharedParent } from './config/settings.ts';
-import type { EvictionOutcome } from './core/decision.ts';
+import type { EvictionOutcome, EvictionRecord } from './core/decision.ts';
+import { flapping, NOT_FLAPPING } from './core/flapping.ts';
 import { closePollMs } from './core/following.ts';
-import { decisionsOf, evictionPipeline, type Turn } from './core/pipeline.ts';
+import {
+  interrupted,
+  type Kept,
+  type Moment,
+  restored,
+  resumedEviction,
+  snapshotOf,
+} from './core/persistence.ts';
+import {
+  decisionsOf,
+  evictionPipeline,
+  type PipelineInputs,
+  type ReadSample,
+  type Turn,
+} from './core/pipeline.ts';
 import type { Policy } from './core/policy.ts';
 import { nextPollMs } from './core/polling.ts';
+import { RULE_SETS } from './core/rules.ts';
 import { SIGNALS, type Signal } from './core/signal.ts';
-import type { Sample } from './core/step.ts';
+import type { Snapshot } from './core/snapshot.ts';
 import { type Threshold, thresholdId, thresholdLevel } from './core/threshold.ts';
 import { descendants } from './kernel/ancestry.ts';
 import { findHierarchy, sameGroupIn } from './kernel/hierarchy.ts';
@@ -52,20 +69,24 @@ import type { FilesystemNotice, FilesystemState } from './ports/filesystem.ts';
 import type { NotificationPath } from './ports/notification.ts';
 import type { OomNotice } from './ports/oom-kills.ts';
 import type { EvictProgress, Killing, Runtime } from './ports/runtime.ts';
+import type { StateStore } from './ports/state-store.ts';
 import { type CgroupRuntime, cgroupRuntime, type PodSelection } from './runtimes/cgroup/runtime.ts';
 import { diskPollMs } from './sources/disk.ts';
 import { FILESYSTEM_DEADLINE_MS, filesystems } from './sources/filesystem.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
 import { type NodeView, nodeView } from './sources/node.ts';
 import { oomKills, oomWakeups } from './sources/oom-kills.ts';
+import { type KeepingNotice, keepState } from './state/keeper.ts';
 import type { Logger } from './surfaces/log.ts';
 import {
   filesystemKey,
   limitedLogger,
+  reportFlapping,
   reportLayout,
   reportOomKill,
   reportOutcome,
   reportPath,
+  reportRestored,
   reportTurn,
 } from './surfaces/report.ts';
 import {
@@ -73,16 +94,32 @@ import {
   type Model,
   type ModelEvent,
   OOM_KILLS,
+  STATE,
   updateModel,
 } from './surfaces/status.ts';
 
 export interface DaemonInputs {
   readonly settings: Settings;
   readonly node: NodeCgroup;
+  /** What events call the node where the settings do not say it. */
+  readonly hostName: string;
   /** Undefined where the addon is missing: polling then, and killing as far as that goes without it. */
   readonly native: NativeAddon | undefined;
   readonly scheduler: SchedulerLike;
   readonly logger: Logger;
+  /** Undefined where nothing outlives a restart. */
+  readonly keeping: Keeping | undefined;
+}
+
+/** What outlives a restart, and by which clocks. */
+export interface Keeping {
+  readonly store: StateStore;
+  /** What a former run left. */
+  readonly found: Snapshot | undefined;
+  /** When it was written that this is the one who keeps it; undefined where that failed. */
+  readonly claimedAtMs: number | undefined;
+  /** Now; CLOCK_BOOTTIME is known within bounds, of which one or the other is on the safe side. */
+  readonly moment: (bound: 'earliest' | 'latest') => Moment;
 }
 
 /** A daemon that is wired, and runs once it is started. */
@@ -91,6 +128,11 @@ export interface Daemon {
   readonly model$: Observable<Model>;
   /** Emits once, when every threshold is armed and read, and completes. */
   readonly ready$: Observable<Turn>;
+  /**
+   * Every turn from here on, after the daemon itself has acted on it. While anybody listens, all pods
+   * are read at least each `intervalMs` (less often where that takes long), and now.
+   */
+  turns(intervalMs: number): Observable<Turn>;
   /** How it ends pods on this machine. */
   readonly killing: Killing;
   /** Goes the way to a kill some two hundred times, signalling nobody. Before `start`. */
@@ -108,6 +150,8 @@ export interface Daemon {
   reload(settings: Settings): void;
   /** Starts watching and evicting; both end with the subscription, and all descriptors are closed. */
   start(): Subscription;
+  /** Writes down how things stand, once nothing changes any more; never rejects. */
+  keep(): Promise<void>;
 }
 
 /** How many parts may say that they are degraded before the daemon starts. */
@@ -133,13 +177,19 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   let current: Current = currentOf(inputs, inputs.settings, []);
   const runtime = runtimeOf(inputs);
   const settled$ = new BehaviorSubject<void>(undefined);
-  // After all that depends on the settings has been made anew: then the node is read.
-  const reloads$ = new Subject<void>();
+  // After all that depends on the settings has been made anew, or when somebody begins to listen: then
+  // the node is read.
+  const readNow$ = new Subject<void>();
+  const listeners = new Set<{ readonly intervalMs: number }>();
   const wiring: Wiring = { ...inputs, runtime, current: () => current, settled$ };
   const rehearsal = new Rehearsal(wiring);
   const outcomes$ = new Subject<EvictionOutcome>();
   // What is degraded at the start is said before anybody listens.
   const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
+  if (inputs.keeping?.claimedAtMs !== undefined) {
+    degraded$.next({ kind: 'kept', atMs: inputs.keeping.claimedAtMs });
+  }
+  const former = formerRun(inputs, (event) => degraded$.next(event));
 
   const notices$: Observable<MemcgNotice> = defer(() => kernelNotices(wiring, turns$)).pipe(
     share(),
@@ -153,7 +203,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       {
         wakeups$: merge(
           of('start'),
-          reloads$,
+          readNow$,
           notices$.pipe(filter(({ kind }) => kind !== 'path')),
           measured$,
         ),
@@ -162,8 +212,10 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         readPods: (signal) => runtime.observePods({ pids: countsPids(wiring, signal) }),
         pollAfterMs: (before, now) => pollAfterMs(wiring, before, now),
         get podsIntervalMs() {
-          return current.settings.pollIntervalMs;
+          const asked = [...listeners].map(({ intervalMs }) => intervalMs);
+          return Math.min(current.settings.pollIntervalMs, ...asked);
         },
+        ...(former.initialState === undefined ? {} : { initialState: former.initialState }),
       },
       () => current.settings.policy,
       scheduler,
@@ -205,6 +257,17 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   return {
     model$,
     ready$: readyOf(wiring, turns$, paths$),
+    turns: (intervalMs) =>
+      new Observable((subscriber) => {
+        const listener = { intervalMs };
+        listeners.add(listener);
+        const listening = turns$.subscribe(subscriber);
+        readNow$.next();
+        return () => {
+          listeners.delete(listener);
+          listening.unsubscribe();
+        };
+      }),
     killing: runtime.capabilities.killing,
     rehearse: () => rehearsal.run(REHEARSALS),
     degrade: (part, reason) => {
@@ -220,7 +283,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       current = next;
       runtime.select(selectionOf(next.settings));
       settled$.next();
-      reloads$.next();
+      readNow$.next();
     },
     start: () => {
       const running = new Subscription(() => {
@@ -230,7 +293,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       const wavering = limitedLogger(logger, () => scheduler.now());
       // First, so that nothing stands between a decision and its first signal.
       running.add(
-        execute(decisionsOf(turns$), {
+        execute(merge(former.resumed$(turns$), decisionsOf(turns$)), {
           runtime,
           scheduler,
           get dryRun() {
@@ -248,15 +311,20 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
           },
         }).subscribe((outcome) => outcomes$.next(outcome)),
       );
+      running.add(former.interrupted$(turns$).subscribe((outcome) => outcomes$.next(outcome)));
       running.add(model$.subscribe());
+      const kept$ = keptNotices(wiring, inputs, model$).pipe(share());
+      running.add(kept$.pipe(mergeMap(keptEvents)).subscribe((event) => degraded$.next(event)));
+      running.add(reportKeeping(inputs, kept$));
       running.add(
         turns$.pipe(startWith(undefined), pairwise()).subscribe(([before, turn]) => {
           if (turn === undefined) return;
-          const { dryRun } = current.settings;
+          const { dryRun, nodeName = inputs.hostName } = current.settings;
           if (turn.sample.outcome !== undefined) reportOutcome(logger, turn.sample.outcome);
-          reportTurn(logger, before, turn, { dryRun, wavering });
+          reportTurn(logger, before, turn, { dryRun, nodeName, wavering });
         }),
       );
+      running.add(reportFlaps(logger, turns$));
       running.add(reportPaths(logger, paths$));
       running.add(reportReadings(wiring, turns$));
       running.add(reportFilesystems(wiring, measured$));
@@ -268,7 +336,129 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       running.add(approaches(notices$, turns$).subscribe(() => rehearsal.runIfCold()));
       return running;
     },
+    keep: async () => {
+      const { keeping } = inputs;
+      const [kept] = keptOf(await firstValueFrom(model$));
+      if (keeping === undefined || kept === undefined) return;
+      const { store, moment } = keeping;
+      await store.write(snapshotOf(kept, moment('latest'), 0)).catch((error: Error) => {
+        logger.warn({ file: store.path, reason: error.message }, 'state not kept');
+      });
+    },
   };
+}
+
+/** What a former run left, taken up in the first turn. */
+interface FormerRun {
+  readonly initialState: PipelineInputs['initialState'];
+  /** The eviction that it was at, where that is still called for. */
+  readonly resumed$: (turns$: Observable<Turn>) => Observable<EvictDecision>;
+  /** The end of one that is not. */
+  readonly interrupted$: (turns$: Observable<Turn>) => Observable<EvictionOutcome>;
+}
+
+function formerRun({ keeping, logger }: DaemonInputs, say: (event: ModelEvent) => void): FormerRun {
+  const found = keeping?.found;
+  if (keeping === undefined || found === undefined) {
+    return { initialState: undefined, resumed$: () => EMPTY, interrupted$: () => EMPTY };
+  }
+  let open: EvictionRecord | undefined;
+  /** The first turn, where an eviction is in flight that this run has not begun. */
+  const first = (turns$: Observable<Turn>) =>
+    turns$.pipe(
+      take(1),
+      mergeMap((turn) => {
+        if (open === undefined) return [];
+        const { nowMs, pods = [] } = turn.sample;
+        const seen = { state: turn.state, pods, nowMs };
+        return [{ record: open, nowMs, decision: resumedEviction(seen, open) }];
+      }),
+    );
+  return {
+    initialState: (policy, { nowMs, pods = [] }) => {
+      const moment = momentAt(keeping.moment('earliest'), nowMs);
+      const listed = new Set(pods.map(({ id }) => id));
+      const { state, evictions } = restored(found, policy, moment, (id) => listed.has(id));
+      if (state.inFlight !== undefined) {
+        open = evictions.findLast(({ outcome }) => outcome === undefined);
+      }
+      say({ kind: 'restored', evictions });
+      reportRestored(logger, { file: keeping.store.path, found, state, moment });
+      return state;
+    },
+    resumed$: (turns$) =>
+      first(turns$).pipe(
+        mergeMap(({ decision }) => (decision === undefined ? [] : [decision])),
+        tap(({ pod, gracePeriodMs }) =>
+          logger.warn({ pod: pod.name, gracePeriodMs }, 'the eviction of a former run goes on'),
+        ),
+      ),
+    interrupted$: (turns$) =>
+      first(turns$).pipe(
+        mergeMap(({ record, nowMs, decision }) =>
+          decision === undefined ? [interrupted(record, record.decidedAtMs, nowMs)] : [],
+        ),
+      ),
+  };
+}
+
+/** The same on all clocks at an instant that is a little while ago. */
+function momentAt(moment: Moment, nowMs: number): Moment {
+  const agoMs = moment.nowMs - nowMs;
+  return { ...moment, nowMs, bootMs: moment.bootMs - agoMs, wallMs: moment.wallMs - agoMs };
+}
+
+/** What is to outlive a restart; nothing before the first turn. */
+function keptOf({ turn, evictions }: Model): readonly Kept[] {
+  return turn === undefined ? [] : [{ state: turn.state, evictions }];
+}
+
+/** Keeps what is to outlive a restart, where that was asked for. */
+function keptNotices(
+  { current, scheduler }: Wiring,
+  { keeping }: DaemonInputs,
+  model$: Observable<Model>,
+): Observable<KeepingNotice> {
+  if (keeping === undefined) return EMPTY;
+  const { store, moment, claimedAtMs } = keeping;
+  return model$.pipe(
+    mergeMap(keptOf),
+    keepState({
+      store,
+      snapshot: (kept, unsavedMs) => snapshotOf(kept, moment('latest'), unsavedMs),
+      transitionPeriodMs: () => current().settings.policy.pressureTransitionPeriodMs,
+      hasFailed: claimedAtMs === undefined,
+      scheduler,
+    }),
+  );
+}
+
+function keptEvents(notice: KeepingNotice): readonly ModelEvent[] {
+  if (notice.kind === 'failed') return [{ kind: 'degraded', part: STATE, reason: notice.reason }];
+  return [
+    { kind: 'degraded', part: STATE, reason: undefined },
+    { kind: 'kept', atMs: notice.atMs },
+  ];
+}
+
+/** Says when the state cannot be kept, and when it can again. */
+function reportKeeping(
+  { logger, keeping }: DaemonInputs,
+  kept$: Observable<KeepingNotice>,
+): Subscription {
+  // What failed at the start has been said.
+  const before = keeping?.claimedAtMs === undefined ? 'failed' : undefined;
+  return kept$
+    .pipe(
+      map((notice) => (notice.kind === 'failed' ? notice.reason : undefined)),
+      startWith(before),
+      distinctUntilChanged(),
+      skip(1),
+    )
+    .subscribe((reason) => {
+      if (reason === undefined) logger.warn({ part: STATE }, 'state is kept again');
+      else logger.warn({ part: STATE, reason }, 'degraded');
+    });
 }
 
 /** The settings as they stand, and what is read by them. */
@@ -314,13 +504,14 @@ export function nodeViewOf(
 
 /** What a reload leaves as it is: all that was opened or raised once. */
 function onlyAtStart(settings: Settings): Pick<Settings, (typeof ONLY_AT_START)[number]> {
-  const { nodeCgroup, socket, scheduling, allowPidKill } = settings;
-  return { nodeCgroup, socket, scheduling, allowPidKill };
+  const { nodeCgroup, socket, stateDir, scheduling, allowPidKill } = settings;
+  return { nodeCgroup, socket, stateDir, scheduling, allowPidKill };
 }
 
 export const ONLY_AT_START = [
   'nodeCgroup',
   'socket',
+  'stateDir',
   'scheduling',
   'allowPidKill',
 ] as const satisfies readonly (keyof Settings)[];
@@ -444,11 +635,11 @@ export function watchedPaths({ filesystems: paths, policy }: Settings): readonly
 }
 
 /** The soonest of the adaptive polls and those that following a working set needs. */
-function pollAfterMs(wiring: Wiring, before: Sample | undefined, now: Sample): number {
+function pollAfterMs(wiring: Wiring, before: ReadSample | undefined, now: ReadSample): number {
   const { settings, view } = wiring.current();
   const { pollIntervalMs, polling } = settings;
   const isNotified = notifier(wiring) !== undefined;
-  const of = (sample: Sample | undefined, signal: Signal) =>
+  const of = (sample: ReadSample | undefined, signal: Signal) =>
     sample?.observations.find((observation) => observation.signal === signal);
   const adaptive = (signal: Signal): number =>
     nextPollMs(
@@ -486,8 +677,8 @@ function forbidden(
 ): string | undefined {
   const { settings } = current();
   if (settings.dryRun) return 'dry run';
-  const id = thresholdId(cause.threshold);
-  if (!settings.policy.thresholds.some((one) => thresholdId(one) === id)) {
+  const id = cause && thresholdId(cause.threshold);
+  if (id !== undefined && !settings.policy.thresholds.some((one) => thresholdId(one) === id)) {
     return 'its threshold is gone';
   }
   const now = runtime.observePods().find((one) => one.id === pod.id);
@@ -499,13 +690,14 @@ const PODS = 'pods';
 
 /** One event for all that a turn says: the model is made anew once. */
 function turnEvent(turn: Turn, { current, runtime }: Wiring): ModelEvent {
-  const { view } = current();
+  const { settings, view } = current();
   return {
     kind: 'turn',
     turn,
     readings: view.readings(),
     filesystems: view.filesystems(),
     troubles: new Map([...view.troubles(), [PODS, runtime.podsTrouble()]]),
+    dryRun: settings.dryRun,
   };
 }
 
@@ -598,6 +790,21 @@ function reportFilesystems(
       filter((states) => states.some(({ reading }) => reading !== undefined)),
     )
     .subscribe((states) => reportLayout(logger, states));
+}
+
+/** Says when a node condition comes and goes, and when it no longer does. */
+function reportFlaps(logger: Logger, turns$: Observable<Turn>): Subscription {
+  return turns$
+    .pipe(
+      scan(
+        ({ flaps }, { conditions, sample: { nowMs }, policy }) => ({
+          flaps: flapping(flaps, conditions, nowMs, policy.pressureTransitionPeriodMs),
+          nowMs,
+        }),
+        { flaps: NOT_FLAPPING, nowMs: 0 },
+      ),
+    )
+    .subscribe(({ flaps, nowMs }) => reportFlapping(logger, flaps.notices, nowMs, Date.now()));
 }
 
 /** Says when pods are missing from the listing, and when none is any more. */
@@ -738,6 +945,10 @@ const REHEARSAL_POLICY: Policy = {
   pressureTransitionPeriodMs: 0,
   maxPodGracePeriodSeconds: 0,
   hardEvictionGracePeriodSeconds: 0,
+  rules: RULE_SETS.evictd,
+  layout: 'single',
+  ranksDisk: false,
+  reclaims: false,
 };
 
 /** The runtime, signalling nobody, and ending each eviction where all signals would be sent. */

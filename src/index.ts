@@ -3,8 +3,24 @@
  * programs that bring their own readings, pods and executor. What is exported here is kept stable
  * by semantic versioning; what is not is internal.
  */
-export type { Decision, EvictionOutcome, EvictionTiming, RefusalReason } from './core/decision.ts';
+export { type Admission, admitPod } from './core/admission.ts';
+export type {
+  Decision,
+  EvictionAnnotations,
+  EvictionOutcome,
+  EvictionTiming,
+  RefusalReason,
+} from './core/decision.ts';
 export { type ErrorCode, EvictdError } from './core/errors.ts';
+export {
+  type Flap,
+  type FlapNotice,
+  type Flapping,
+  flapping,
+  flapsOf,
+  NOT_FLAPPING,
+} from './core/flapping.ts';
+export type { KubernetesContainer, KubernetesPod, Toleration } from './core/kubernetes.ts';
 export type { SignalObservation } from './core/observation.ts';
 export {
   conditionsOf,
@@ -14,11 +30,19 @@ export {
   type Turn,
 } from './core/pipeline.ts';
 export type { PodObservation, QosClass } from './core/pod.ts';
-export type { Policy } from './core/policy.ts';
+export type { Compatibility, Policy } from './core/policy.ts';
 export { formatQuantity, parsePercentage, parseQuantity } from './core/quantity.ts';
 export { rankPods } from './core/rank.ts';
+export { RULE_SETS, RULES, type RuleName, type RuleRow, type Rules } from './core/rules.ts';
 export type { NodeCondition, Signal } from './core/signal.ts';
-export { INITIAL_STATE, type Sample, type State, type StepResult, step } from './core/step.ts';
+export {
+  INITIAL_STATE,
+  type PolicyEvent,
+  type Sample,
+  type State,
+  type StepResult,
+  step,
+} from './core/step.ts';
 export type { Threshold, ThresholdValue } from './core/threshold.ts';
 export { loadNative } from './native/index.ts';
 export type {

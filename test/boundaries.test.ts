@@ -20,7 +20,9 @@ const FOLDERS = [
   'native',
   'ports',
   'runtimes',
+  'simulation',
   'sources',
+  'state',
   'surfaces',
 ];
 const ROOT_FILES = ['daemon.ts', 'index.ts', 'main.ts'];

@@ -96,7 +96,7 @@ describe('the tarball', () => {
   });
 
   it('has nothing that only a checkout needs', () => {
-    const wanted = /^(dist|native|docs)\/|^[^/]+$|^scripts\/build-native\.mjs$/;
+    const wanted = /^(dist|native|docs|data)\/|^[^/]+$|^scripts\/build-native\.mjs$/;
     expect(packed.filter((file) => !wanted.test(file))).toEqual([]);
     expect(packed.filter((file) => /\.(o|node|tgz|log)$|\.test\./.test(file))).toEqual([]);
   });

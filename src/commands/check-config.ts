@@ -7,7 +7,9 @@ import { printConfiguration } from '../config/print.ts';
 import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { describeAt, describeError, EvictdError, escapeControl } from '../core/errors.ts';
+import type { Compatibility } from '../core/policy.ts';
 import { formatBytes, formatPercentage, formatQuantity } from '../core/quantity.ts';
+import { RULES, type RuleName, type Rules } from '../core/rules.ts';
 import { SIGNALS, type Signal } from '../core/signal.ts';
 import { type Threshold, type ThresholdValue, thresholdLevel } from '../core/threshold.ts';
 import { findUnified } from '../kernel/hierarchy.ts';
@@ -28,13 +30,14 @@ import {
 
 /**
  * `evictd check-config`: prints the effective thresholds, each note and warning, how pods would be ended
- * on this machine, and whose rules hold; with `--print-config` the merged configuration as YAML
- * instead; 0.
+ * on this machine, and whose rules hold, with `--explain` point by point; with `--print-config` the merged
+ * configuration as YAML instead; 0.
  *
  * @throws EvictdError as `loadSettings` does
  */
 export async function checkConfigCommand(values: FlagValues): Promise<number> {
   const checked = loadChecked(values);
+  const isExplained = isSwitchedOn(values, '--explain');
   if (isSwitchedOn(values, '--print-config')) {
     process.stdout.write(printConfiguration(checked));
     return 0;
@@ -58,6 +61,7 @@ export async function checkConfigCommand(values: FlagValues): Promise<number> {
     renderCheck({ ...checked, warnings }, figures, addon !== undefined),
     renderKilling(killing),
     renderCompatibility(checked.settings),
+    ...(isExplained ? ['\n', renderRules(checked.settings.policy.rules)] : []),
   ];
   process.stdout.write(report.join(''));
   return 0;
@@ -66,6 +70,26 @@ export async function checkConfigCommand(values: FlagValues): Promise<number> {
 /** Whose rules hold, and why. */
 export function renderCompatibility({ compatibility, compatibilityBecause }: Settings): string {
   return `compatibility: ${compatibility} (${compatibilityBecause})\n`;
+}
+
+/**
+ * Each point on which the two rule sets differ, with a mark at the side that holds. The rows are those
+ * of docs/reference/rules.md.
+ */
+export function renderRules(rules: Rules): string {
+  return Object.entries(RULES)
+    .map(([name, { kubelet, evictd, why, since }]) => {
+      const mark = (side: Compatibility): string => (rules[name as RuleName] === side ? '*' : ' ');
+      return [
+        `${name} (since ${since})`,
+        `  ${mark('kubelet')} kubelet: ${kubelet}`,
+        `  ${mark('evictd')} evictd:  ${evictd}`,
+        `    why:     ${why}`,
+      ]
+        .map((line) => `${line}\n`)
+        .join('');
+    })
+    .join('');
 }
 
 /** How pods would be ended on this machine. */

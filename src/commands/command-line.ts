@@ -1,7 +1,12 @@
 import { isatty } from 'node:tty';
 import { Command, CommanderError, Option as CommanderOption, type Help } from 'commander';
 import { EMPTY } from 'rxjs';
-import { type FlagValues, isSwitchedOn, socketPathFromFlags } from '../config/flags.ts';
+import {
+  conditionsFromFlags,
+  type FlagValues,
+  isSwitchedOn,
+  socketPathFromFlags,
+} from '../config/flags.ts';
 import { settingsLoader } from '../config/loader.ts';
 import {
   COMMANDS,
@@ -20,11 +25,19 @@ const STANDARD_OUTPUT = 1;
 
 /** What a command line asks for. */
 export type Invocation =
-  | { readonly command: CommandName; readonly values: FlagValues }
+  | {
+      readonly command: CommandName;
+      readonly values: FlagValues;
+      /** The files that are a command's arguments; left out for commands that take none. */
+      readonly files?: readonly string[];
+    }
   | { readonly command: 'help'; readonly text: string };
 
 /** Checks a command's flags, imports its module, so that no other pays for it, and runs it. */
-const EXECUTORS: Record<CommandName, (values: FlagValues) => Promise<number>> = {
+const EXECUTORS: Record<
+  CommandName,
+  (values: FlagValues, files: readonly string[]) => Promise<number>
+> = {
   run: async (values) => {
     // A terminal that is gone is no wish for other settings.
     const hangups$ = isatty(STANDARD_OUTPUT) ? EMPTY : hangups();
@@ -38,6 +51,10 @@ const EXECUTORS: Record<CommandName, (values: FlagValues) => Promise<number>> = 
     const { checkConfigCommand } = await import('./check-config.ts');
     return checkConfigCommand(values);
   },
+  simulate: async (values, files) => {
+    const { simulateCommand } = await import('./simulate.ts');
+    return simulateCommand(values, files);
+  },
   demo: async (values) => {
     const plain = isSwitchedOn(values, '--plain');
     const { demoCommand } = await import('./demo.ts');
@@ -48,6 +65,22 @@ const EXECUTORS: Record<CommandName, (values: FlagValues) => Promise<number>> = 
     const json = isSwitchedOn(values, '--json');
     const { statusCommand } = await import('./status.ts');
     return statusCommand({ socketPath, json });
+  },
+  record: async (values) => {
+    const { recordCommand } = await import('./record.ts');
+    return recordCommand(values);
+  },
+  admit: async (values, [file = '']) => {
+    const conditions = conditionsFromFlags(values);
+    const json = isSwitchedOn(values, '--json');
+    const socketPath = conditions === undefined ? socketPathFromFlags(values) : undefined;
+    const { admitCommand, askConditions } = await import('./admit.ts');
+    return admitCommand({
+      file,
+      json,
+      conditions: async () =>
+        socketPath === undefined ? (conditions ?? []) : askConditions(socketPath),
+    });
   },
   version: async () => {
     const { versionCommand } = await import('./version.ts');
@@ -79,9 +112,12 @@ const HELP: Partial<Help> = {
  * @throws EvictdError what the command throws, its flags' errors first
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  if (invocation.command !== 'help') return EXECUTORS[invocation.command](invocation.values);
-  process.stdout.write(invocation.text);
-  return 0;
+  if (invocation.command === 'help') {
+    process.stdout.write(invocation.text);
+    return 0;
+  }
+  const { command, values, files = [] } = invocation;
+  return EXECUTORS[command](values, files);
 }
 
 /**
@@ -95,8 +131,8 @@ export function parseCommandLine(argv: readonly string[]): Invocation {
   let text = '';
   let invocation: Invocation | undefined;
   const program = buildProgram({
-    onCommand: (command, values) => {
-      invocation = { command, values };
+    onCommand: (parsed) => {
+      invocation = parsed;
     },
     onOutput: (output) => {
       text += output;
@@ -114,7 +150,7 @@ export function parseCommandLine(argv: readonly string[]): Invocation {
 }
 
 interface ProgramListener {
-  readonly onCommand: (command: CommandName, values: FlagValues) => void;
+  readonly onCommand: (invocation: Exclude<Invocation, { command: 'help' }>) => void;
   readonly onOutput: (text: string) => void;
 }
 
@@ -128,19 +164,48 @@ function buildProgram({ onCommand, onOutput }: ProgramListener): Command {
   for (const name of Object.keys(COMMANDS).filter(isCommand)) {
     const options = optionsOf(name);
     const command = program.command(name).description(COMMANDS[name]);
-    for (const option of options) command.addOption(commanderOption(option));
-    if (name === 'check-config') command.argument('[FILE]', 'the same as --config FILE');
-    command.action((file?: unknown) =>
-      onCommand(name, withFile(givenValues(command, options), file)),
-    );
+    for (const option of options) command.addOption(commanderOption(option, name));
+    const operand = OPERANDS[name];
+    if (operand !== undefined) command.argument(operand.term, operand.description);
+    command.action((operands?: unknown) => {
+      const values = givenValues(command, options);
+      const takesFiles = operand !== undefined && name !== 'check-config';
+      onCommand(
+        takesFiles
+          ? { command: name, values, files: filesOf(operands) }
+          : { command: name, values: withFile(values, operands) },
+      );
+    });
   }
   return program;
 }
 
-/** To commander every option has a value, and all its values are collected. */
-function commanderOption(option: Option): CommanderOption {
-  const { name, value, description } = option;
-  const shown = value === undefined || option.default === undefined;
+/** What a command takes beside its options. */
+const OPERANDS: Partial<
+  Record<CommandName, { readonly term: string; readonly description: string }>
+> = {
+  'check-config': { term: '[FILE]', description: 'the same as --config FILE' },
+  admit: { term: '<FILE>', description: 'pods as YAML or JSON; - is standard input' },
+  simulate: {
+    term: '[FILE...]',
+    description:
+      'scenarios, JSON or YAML; - for standard input. Flags of the policy take the place of what a file says',
+  },
+};
+
+/** Commander gives one, or a list. */
+function filesOf(operands: unknown): readonly string[] {
+  return Array.isArray(operands) ? operands.map(String) : [String(operands)];
+}
+
+/**
+ * To commander every option has a value, and all its values are collected. What a scenario says stands
+ * in place of a default.
+ */
+function commanderOption(option: Option, command: CommandName): CommanderOption {
+  const { name, value, description, key } = option;
+  const isScenarios = command === 'simulate' && key !== undefined;
+  const shown = value === undefined || option.default === undefined || isScenarios;
   return new CommanderOption(
     `${name} <VALUE>`,
     shown ? description : `${description} (default: ${option.default})`,

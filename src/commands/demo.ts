@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { interval, mergeMap, type Observable, throwError } from 'rxjs';
-import { EvictdError } from '../core/errors.ts';
+import { describeError, EvictdError } from '../core/errors.ts';
 import { liveScheduler, monotonicMs } from '../sources/live-scheduler.ts';
 import {
   catchInterruptions,
@@ -12,34 +12,27 @@ import {
   SIGNAL_STATUS,
 } from './demo/interruption.ts';
 import { type DemoNode, makeNode } from './demo/node.ts';
+import { FRAME_MS } from './demo/plan.ts';
 import { play } from './demo/play.ts';
+import { replay } from './demo/replay.ts';
 import { type Machine, requireMachine } from './demo/requirements.ts';
 import { emptyStory, type Happening, type Story, tell } from './demo/story.ts';
 import { openSurface } from './demo/surface.ts';
 import { Undo } from './demo/undo.ts';
 import { type Evidence, judge } from './demo/verdict.ts';
 
-/** How often the cgroups are read and the story is shown, ms. */
-const FRAME_MS = 80;
-
 /**
- * `evictd demo`: shows an eviction of real processes on this machine, and leaves nothing behind.
+ * `evictd demo`: shows an eviction of real processes on this machine, and leaves nothing behind. Where
+ * something is missing for that, it says what, and replays a recorded run.
  *
  * @returns 0 when all went as it should, else the exit status of the signal that ended it
- * @throws EvictdError EVICTD_UNSUPPORTED when something is missing; EVICTD_DEMO when it went
- * otherwise, or when something is left behind
+ * @throws EvictdError EVICTD_REPLAYED after a replay; EVICTD_DEMO when it went otherwise, or when
+ * something is left behind
  */
 export async function demoCommand({ plain }: { readonly plain: boolean }): Promise<number> {
-  const machine = requireMachine();
   const interruptions = catchInterruptions();
   try {
-    const evidence = await perform(machine, plain, interruptions.first$);
-    const verdict = judge(evidence);
-    if (verdict.kind === 'differed') {
-      throw new EvictdError('EVICTD_DEMO', `it went otherwise: ${verdict.differences.join('; ')}`);
-    }
-    process.stdout.write(`${verdict.line}\n`);
-    return 0;
+    return await performOrReplay(plain, interruptions.first$);
   } catch (error) {
     if (!(error instanceof Interrupted)) throw error;
     const { interruption } = error;
@@ -48,6 +41,27 @@ export async function demoCommand({ plain }: { readonly plain: boolean }): Promi
     return endedBy(interruption.signal);
   } finally {
     interruptions.release();
+  }
+}
+
+async function performOrReplay(
+  plain: boolean,
+  interruptions$: Observable<Interruption>,
+): Promise<number> {
+  try {
+    const evidence = await perform(requireMachine(), plain, interruptions$);
+    const verdict = judge(evidence);
+    if (verdict.kind === 'differed') {
+      throw new EvictdError('EVICTD_DEMO', `it went otherwise: ${verdict.differences.join('; ')}`);
+    }
+    process.stdout.write(`${verdict.line}\n`);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof EvictdError) || error.code !== 'EVICTD_UNSUPPORTED') throw error;
+    process.stderr.write(`evictd: ${describeError(error)} [${error.code}]\n`);
+    await replay(plain, interruptions$);
+    const message = 'nothing was evicted: what was shown is a replay of a recorded run';
+    throw new EvictdError('EVICTD_REPLAYED', message, {}, error);
   }
 }
 

@@ -1,23 +1,43 @@
 import { existsSync } from 'node:fs';
-import { setPriority } from 'node:os';
+import { hostname, setPriority } from 'node:os';
 import { isatty } from 'node:tty';
-import { firstValueFrom, from, fromEvent, map, type Observable, race, throttle } from 'rxjs';
+import {
+  firstValueFrom,
+  from,
+  fromEvent,
+  map,
+  mergeMap,
+  type Observable,
+  race,
+  take,
+  throttle,
+  timeout,
+  timer,
+} from 'rxjs';
 import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { describeError, type ErrorCode, EvictdError } from '../core/errors.ts';
-import { createDaemon, type Daemon, ONLY_AT_START } from '../daemon.ts';
+import { type Kept, snapshotOf } from '../core/persistence.ts';
+import { INITIAL_STATE } from '../core/step.ts';
+import { createDaemon, type Daemon, type Keeping, ONLY_AT_START } from '../daemon.ts';
+import { bootClock } from '../kernel/boot.ts';
 import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
+import { statField } from '../kernel/process-stat.ts';
 import { loadNative, type NativeAddon } from '../native/index.ts';
-import { liveScheduler } from '../sources/live-scheduler.ts';
+import { liveScheduler, monotonicMs } from '../sources/live-scheduler.ts';
+import { type FoundState, type StateFile, stateFile, type Writer } from '../state/file.ts';
 import { type Log, openLog } from '../surfaces/log.ts';
+import { sampleLines } from '../surfaces/samples.ts';
 import { openSink } from '../surfaces/sink.ts';
-import { type StatusSocket, serveStatus } from '../surfaces/socket.ts';
-import { statusDocument } from '../surfaces/status.ts';
+import { type Samples, type StatusSocket, serveStatus } from '../surfaces/socket.ts';
+import { STATE, statusDocument } from '../surfaces/status.ts';
 import { unlimitedWarnings } from './check-config.ts';
 import type { Reloaded } from './reload.ts';
 import { packageVersion } from './version.ts';
 
 /** How long log lines may take to get out at the end, ms. */
 const FLUSH_LIMIT_MS = 500;
+/** How long the state file may take to be read and to be written at the start, and at the end, ms. */
+const STATE_LIMITS_MS = { open: 2000, keep: 500 } as const;
 const STANDARD_OUTPUT = 1;
 
 /**
@@ -57,20 +77,28 @@ export async function runCommand(
   }
 
   const { addon, ...failure } = loadNative();
+  // As a kubelet names its node.
+  const hostName = hostname().trim().toLowerCase();
+  const clock = steadyWallClock();
+  const { keeping, trouble } = await openState(settings, node, clock, log);
   const inputs = {
     settings,
     node,
+    hostName,
     native: addon,
     scheduler: liveScheduler,
     logger: log.logger,
+    keeping,
   };
   const daemon = createDaemon(inputs);
+  if (trouble !== undefined) daemon.degrade(STATE, trouble);
   if (addon === undefined) daemon.degrade('native', nativeReason(failure, daemon));
   if (process.getuid?.() !== 0 && !settings.dryRun) {
     daemon.degrade('privilege', 'not root: other users’ processes cannot be ended');
   }
   raisePriority(settings, addon, daemon);
-  const socket = await openSocket(node, daemon, log);
+  const stateFile = keeping?.store.path;
+  const socket = await openSocket({ node, hostName, daemon, log, clock, stateFile });
   daemon.rehearse();
   daemon.ready$.subscribe((turn) => {
     const { observations } = turn.sample;
@@ -82,6 +110,7 @@ export async function runCommand(
     log.logger.info(
       {
         node: node.directory,
+        nodeName: daemon.settings().nodeName ?? hostName,
         signals: observations.map(({ signal, capacity, available }) => ({
           signal,
           capacity,
@@ -110,6 +139,7 @@ export async function runCommand(
   const abandoned = turn?.state.inFlight?.podName;
   running.unsubscribe();
   socket?.close();
+  await firstValueFrom(race(daemon.keep(), timer(STATE_LIMITS_MS.keep, liveScheduler)));
   if (abandoned !== undefined) {
     log.logger.warn({ pod: abandoned }, 'eviction abandoned: what it was sent stays sent');
   }
@@ -206,11 +236,13 @@ function refusalOf(call: () => void): string | undefined {
 /** Two clocks that are read one after the other tell the same instant this much apart, ms. */
 const CLOCK_JITTER_MS = 5;
 
+type WallClock = () => { readonly nowMs: number; readonly wallMs: number };
+
 /**
  * Both clocks at one moment. The wall clock stays as far from the monotonic one as it was, unless it
  * has been set: so one event has one time, whenever it is asked for.
  */
-function steadyWallClock(): () => { readonly nowMs: number; readonly wallMs: number } {
+function steadyWallClock(): WallClock {
   let apartMs = Number.NaN;
   return () => {
     const nowMs = liveScheduler.now();
@@ -220,40 +252,140 @@ function steadyWallClock(): () => { readonly nowMs: number; readonly wallMs: num
   };
 }
 
+/** How the state file was found. */
+interface OpenedState {
+  readonly keeping: Keeping | undefined;
+  /** Why it is not as it should be. */
+  readonly trouble: string | undefined;
+}
+
+/**
+ * Looks what a former run left; never throws. A directory that cannot be used now is tried again with
+ * each writing, but for a default one that need not be there: that is left out.
+ */
+async function openState(
+  settings: Settings,
+  node: NodeCgroup,
+  clock: WallClock,
+  log: Log,
+): Promise<OpenedState> {
+  const { stateDir, dryRun } = settings;
+  if (stateDir === undefined) return { keeping: undefined, trouble: undefined };
+  const store = stateFile({
+    directory: stateDir.path,
+    node: node.directory,
+    dryRun,
+    writer: { pid: process.pid, startTime: statField(process.pid, 'startTime') ?? '' },
+    lives,
+  });
+  const boot = bootClock(monotonicMs);
+  const moment: Keeping['moment'] = (bound) => {
+    const { earliestMs, latestMs } = boot.now();
+    return {
+      ...clock(),
+      bootMs: bound === 'earliest' ? earliestMs : latestMs,
+      bootId: boot.bootId,
+    };
+  };
+  let found: Keeping['found'];
+  try {
+    found = foundSnapshot(await inTime(store.open()), store, log);
+    // Whoever comes later sees whose it is; and the first writing that counts is not the first one.
+    await inTime(store.write(found ?? snapshotOf(NOTHING_KEPT, moment('latest'), 0)));
+    return { keeping: { store, found, moment, claimedAtMs: monotonicMs() }, trouble: undefined };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    if (!stateDir.explicit && (dryRun || process.getuid?.() !== 0)) {
+      return { keeping: undefined, trouble: `nothing is kept over a restart: ${why}` };
+    }
+    return { keeping: { store, found, moment, claimedAtMs: undefined }, trouble: why };
+  }
+}
+
+const NOTHING_KEPT: Kept = { state: INITIAL_STATE, evictions: [] };
+
+/** Rejects where a filesystem hangs. */
+function inTime<T>(work: Promise<T>): Promise<T> {
+  const limit = { first: STATE_LIMITS_MS.open, scheduler: liveScheduler };
+  return firstValueFrom(from(work).pipe(timeout(limit)));
+}
+
+/** What was left, and a word about what could not be used. */
+function foundSnapshot(found: FoundState, store: StateFile, log: Log): Keeping['found'] {
+  if (found.kind === 'setAside') {
+    log.logger.warn(
+      { file: store.path, reason: found.reason, movedTo: found.file ?? null },
+      'the state file cannot be used and is set aside',
+    );
+  }
+  return found.kind === 'state' ? found.snapshot : undefined;
+}
+
+function lives({ pid, startTime }: Writer): boolean {
+  return pid !== process.pid && startTime !== '' && statField(pid, 'startTime') === startTime;
+}
+
 /** What a default socket may fail with and be left out. */
 const LEFT_OUT: readonly ErrorCode[] = ['EVICTD_SOCKET', 'EVICTD_SOCKET_IN_USE'];
 
 /** The status socket; a default one that cannot be made is left out where that is to be expected. */
-async function openSocket(
-  node: NodeCgroup,
-  daemon: Daemon,
-  log: Log,
-): Promise<StatusSocket | undefined> {
+async function openSocket({
+  node,
+  hostName,
+  daemon,
+  log,
+  clock,
+  stateFile,
+}: {
+  readonly node: NodeCgroup;
+  readonly hostName: string;
+  readonly daemon: Daemon;
+  readonly log: Log;
+  readonly clock: WallClock;
+  readonly stateFile: string | undefined;
+}): Promise<StatusSocket | undefined> {
   const settings = daemon.settings();
   if (settings.socket === undefined) return undefined;
   const startedAtMs = liveScheduler.now();
   const version = packageVersion();
-  const clock = steadyWallClock();
   const status = async (): Promise<unknown> => {
     const model = await firstValueFrom(daemon.model$);
-    const { policy, podParents, memorySource, dryRun, kernelMemcgNotification } = daemon.settings();
+    const { policy, podParents, memorySource, dryRun, kernelMemcgNotification, nodeName } =
+      daemon.settings();
     return statusDocument(model, {
       version,
       pid: process.pid,
       policy,
+      nodeName: nodeName ?? hostName,
       nodeCgroup: node.directory,
       podParents,
       memorySource,
       dryRun,
       kernelMemcgNotification,
       killing: daemon.killing,
+      stateFile,
       startedAtMs,
       ...clock(),
       droppedLogLines: log.dropped(),
     });
   };
+  const samples: Samples = (intervalMs) =>
+    daemon.model$.pipe(
+      take(1),
+      mergeMap((model) =>
+        sampleLines({
+          version,
+          nodeCgroup: node.directory,
+          startedAt: new Date(clock().wallMs).toISOString(),
+          settings: daemon.settings,
+          model,
+          turns$: daemon.turns(intervalMs),
+          intervalMs,
+        }),
+      ),
+    );
   try {
-    return await serveStatus(settings.socket.path, status);
+    return await serveStatus(settings.socket.path, status, samples);
   } catch (error) {
     const mayBeLeftOut = !settings.socket.explicit && (settings.dryRun || process.getuid?.() !== 0);
     if (!mayBeLeftOut || !(error instanceof EvictdError) || !LEFT_OUT.includes(error.code))

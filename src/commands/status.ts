@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import { EvictdError, escapeControl } from '../core/errors.ts';
 import { approximateCount } from '../core/quantity.ts';
 import { STATUS_VERSION, type StatusDocument } from '../surfaces/status.ts';
+import { unanswered } from './unanswered.ts';
 
 /** How long the daemon may take to answer, ms. */
 const ANSWER_LIMIT_MS = 5000;
@@ -25,16 +26,17 @@ export async function statusCommand(options: {
   return 0;
 }
 
+/**
+ * What the running daemon believes.
+ *
+ * @throws EvictdError EVICTD_NOT_RUNNING when nobody listens, EVICTD_UNREACHABLE when nobody answers
+ */
+export async function askStatus(socketPath: string): Promise<StatusDocument> {
+  return parseStatus(await ask(socketPath), socketPath);
+}
+
 function ask(socketPath: string): Promise<string> {
-  const fail = (cause: unknown): EvictdError => {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    return new EvictdError(
-      isAbsent(cause) ? 'EVICTD_NOT_RUNNING' : 'EVICTD_UNREACHABLE',
-      `no daemon answers: ${why}`,
-      { source: '--socket', value: socketPath },
-      cause,
-    );
-  };
+  const fail = (cause: unknown): EvictdError => unanswered(socketPath, cause);
   return new Promise((resolve, reject) => {
     const asked = request(
       { socketPath, path: '/v1/status', timeout: ANSWER_LIMIT_MS },
@@ -56,12 +58,6 @@ function ask(socketPath: string): Promise<string> {
     asked.on('error', (error) => reject(fail(error)));
     asked.end();
   });
-}
-
-/** Nobody listens: all else may be a daemon that is well and cannot be asked. */
-function isAbsent(cause: unknown): boolean {
-  const { code } = cause as NodeJS.ErrnoException;
-  return code === 'ENOENT' || code === 'ECONNREFUSED';
 }
 
 function parseStatus(text: string, socketPath: string): StatusDocument {
@@ -87,6 +83,13 @@ function memoryLine({ memorySource, figures, availableBytes }: StatusDocument['n
   ];
 }
 
+/** Where what outlives a restart is kept; what is wrong with that stands with what is degraded. */
+function stateLine(state: StatusDocument['state']): string[] {
+  if (state === null) return [];
+  const written = state.ageMs === null ? 'not written yet' : `written ${seconds(state.ageMs)} ago`;
+  return [`state ${escapeControl(state.file)}, ${written}`];
+}
+
 /** The document for a person: sections, aligned columns, nothing that drives a terminal. */
 export function formatStatus(status: StatusDocument): string {
   const { evictd, node } = status;
@@ -97,7 +100,12 @@ export function formatStatus(status: StatusDocument): string {
     ...(evictd.dryRun ? ['dry run'] : []),
   ].join(', ');
   const sections = [
-    [daemon, `node ${escapeControl(node.cgroup)}`, ...memoryLine(node)].join('\n'),
+    [
+      daemon,
+      `node ${escapeControl(node.name)}, ${escapeControl(node.cgroup)}`,
+      ...memoryLine(node),
+      ...stateLine(status.state),
+    ].join('\n'),
     section('SIGNALS', ['signal', 'available', 'capacity', 'read'], signalRows(status)),
     section(
       'FILESYSTEMS',
@@ -111,8 +119,12 @@ export function formatStatus(status: StatusDocument): string {
     ),
     section(
       'CONDITIONS',
-      ['condition', 'status'],
-      status.conditions.map((row) => [row.type, row.status ? 'True' : 'False']),
+      ['condition', 'status', 'remark'],
+      status.conditions.map((row) => [
+        row.type,
+        row.status ? 'True' : 'False',
+        row.flapping === null ? '' : `set ${row.flapping.count} times since ${row.flapping.since}`,
+      ]),
     ),
     section(
       'PODS',
@@ -128,6 +140,18 @@ export function formatStatus(status: StatusDocument): string {
         row.signal,
         approximateCount(row.available, row.unit),
         ...[row.pods, row.protectedPods, row.passedOverPods].map(String),
+      ]),
+    ),
+    section(
+      'EVENTS',
+      ['at', 'type', 'reason', 'object', 'times', 'message'],
+      status.events.map((row) => [
+        row.time,
+        row.type,
+        row.reason,
+        row.object,
+        String(row.count),
+        row.message,
       ]),
     ),
     section(

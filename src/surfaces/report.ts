@@ -1,12 +1,18 @@
 /** The log lines: one for each change of state, with numbers and reason; none for nothing happening. */
 import type { Logger } from 'pino';
-import type { EvictionOutcome } from '../core/decision.ts';
+import type { Cause, EvictionOutcome } from '../core/decision.ts';
+import type { FlapNotice } from '../core/flapping.ts';
+import { EVICTED } from '../core/message.ts';
+import { isSameBoot, type Moment } from '../core/persistence.ts';
 import type { Turn } from '../core/pipeline.ts';
 import { isEvictedFor } from '../core/rank.ts';
+import type { Snapshot } from '../core/snapshot.ts';
+import type { State } from '../core/step.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 import type { FilesystemState } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { OomNotice } from '../ports/oom-kills.ts';
+import { eventsOf, type NodeEvent } from './events.ts';
 import { EVICTION_IMPOSSIBLE, layoutOf, OOM_KILLS, outcomeReason } from './status.ts';
 
 /** Logs what changed from one turn to the next. */
@@ -14,19 +20,52 @@ export function reportTurn(
   logger: Logger,
   before: Turn | undefined,
   turn: Turn,
-  { dryRun = false, wavering = logger }: ReportOptions = {},
+  { dryRun = false, nodeName = '', wavering = logger }: ReportOptions = {},
 ): void {
   reportSample(logger, turn);
   reportUnsatisfiable(logger, before, turn);
   reportThresholds(wavering, before, turn);
   reportConditions(logger, before, turn);
-  reportImpossible(logger, before, turn);
   reportDecision(logger, turn, dryRun);
+  const events = eventsOf(turn, dryRun).map((event) => eventFields(event, nodeName));
+  const impossible = events.find(({ reason }) => reason === EVICTION_IMPOSSIBLE);
+  reportImpossible(logger, before, turn, impossible);
+  for (const event of events) {
+    if (event === impossible) continue;
+    // By the kubelet's rules what is of the node comes with each round.
+    const isRepeated = event.reason !== EVICTED && turn.policy.rules.repeatedEvent === 'kubelet';
+    (isRepeated ? wavering : logger).warn(event, 'event');
+  }
   reportNoReclaim(wavering, before, turn);
+}
+
+interface EventFields {
+  readonly type: NodeEvent['type'];
+  readonly reason: string;
+  readonly object: string;
+  readonly message: string;
+  readonly annotations?: NodeEvent['annotations'];
+}
+
+/** The event as its line has it. */
+function eventFields(
+  { type, reason, pod, message, annotations }: NodeEvent,
+  nodeName: string,
+): EventFields {
+  const hasNone = Object.keys(annotations).length === 0;
+  return {
+    type,
+    reason,
+    object: pod ?? nodeName,
+    message,
+    ...(hasNone ? {} : { annotations }),
+  };
 }
 
 export interface ReportOptions {
   readonly dryRun?: boolean;
+  /** What events of the node are about. */
+  readonly nodeName?: string;
   /** Where lines go that a reading right at a threshold would repeat without end. */
   readonly wavering?: Wavering;
 }
@@ -129,13 +168,20 @@ function reportConditions(logger: Logger, before: Turn | undefined, turn: Turn):
     if (!is.includes(condition)) logger.info({ condition }, 'node condition cleared');
 }
 
-function reportImpossible(logger: Logger, before: Turn | undefined, turn: Turn): void {
+/** Its event, where the rules have one, is told with its numbers. */
+function reportImpossible(
+  logger: Logger,
+  before: Turn | undefined,
+  turn: Turn,
+  event: EventFields | undefined,
+): void {
   const { impossible } = turn.state;
   if (impossible === undefined || impossible === before?.state.impossible) return;
   const { threshold, observation, level } = impossible.cause;
   logger.warn(
     {
       reason: EVICTION_IMPOSSIBLE,
+      ...event,
       signal: threshold.signal,
       kind: threshold.kind,
       thresholdLevel: level,
@@ -151,7 +197,8 @@ function reportImpossible(logger: Logger, before: Turn | undefined, turn: Turn):
 /** Disk pressure is a node condition; nothing is freed for it. */
 function reportNoReclaim(logger: Wavering, before: Turn | undefined, turn: Turn): void {
   for (const threshold of turn.state.due) {
-    if (isEvictedFor(threshold.signal) || includes(before?.state.due ?? [], threshold)) continue;
+    if (isEvictedFor(threshold.signal, turn.policy) || includes(before?.state.due ?? [], threshold))
+      continue;
     logger.warn(
       thresholdFields(threshold, turn),
       'disk pressure: a node condition, no reclaim was done',
@@ -165,15 +212,17 @@ function reportDecision(logger: Logger, turn: Turn, dryRun: boolean): void {
     case 'observePods':
     case 'none':
       return;
+    case 'reclaim':
+      logger.info(
+        { ...causeFields(decision.cause), functions: decision.functions },
+        'collecting what nobody uses',
+      );
+      return;
     case 'evict':
       logger[dryRun ? 'info' : 'warn'](
         {
           pod: decision.pod.name,
-          signal: decision.cause.threshold.signal,
-          kind: decision.cause.threshold.kind,
-          thresholdLevel: decision.cause.level,
-          available: decision.cause.observation.available,
-          reclaiming: decision.cause.reclaiming,
+          ...causeFields(decision.cause),
           gracePeriodMs: decision.gracePeriodMs,
           priority: decision.pod.priority,
           qosClass: decision.pod.qosClass,
@@ -190,6 +239,36 @@ function reportDecision(logger: Logger, turn: Turn, dryRun: boolean): void {
         { pod: decision.podName, gracePeriodMs: decision.gracePeriodMs, reason: decision.message },
         'hard threshold crossed: the grace of the running eviction is cut',
       );
+  }
+}
+
+/** Nothing for a pod over a limit of its own: the message names that. */
+function causeFields(cause: Cause | undefined): Record<string, unknown> {
+  if (cause === undefined) return {};
+  return {
+    signal: cause.threshold.signal,
+    kind: cause.threshold.kind,
+    thresholdLevel: cause.level,
+    available: cause.observation.available,
+    reclaiming: cause.reclaiming,
+  };
+}
+
+/**
+ * Logs that a node condition comes and goes, once for each burst, and how often it was in the end.
+ *
+ * @param nowMs the monotonic clock, of which `wallMs` is the same moment
+ */
+export function reportFlapping(
+  logger: Logger,
+  notices: readonly FlapNotice[],
+  nowMs: number,
+  wallMs: number,
+): void {
+  for (const { kind, condition, count, sinceMs } of notices) {
+    const since = new Date(wallMs - (nowMs - sinceMs)).toISOString();
+    if (kind === 'began') logger.warn({ condition, count, since }, 'node condition flaps');
+    else logger.info({ condition, count, since }, 'node condition flaps no more');
   }
 }
 
@@ -298,4 +377,28 @@ export function reportOomKill(logger: Logger, notice: OomNotice): void {
       if (notice.reason === undefined) logger.info({ part: OOM_KILLS }, 'no longer degraded');
       else logger.warn({ part: OOM_KILLS, reason: notice.reason }, 'degraded');
   }
+}
+
+/** Logs what a former run left. */
+export function reportRestored(
+  logger: Logger,
+  left: {
+    readonly file: string;
+    readonly found: Snapshot;
+    readonly state: State;
+    readonly moment: Moment;
+  },
+): void {
+  const { found, state, moment } = left;
+  const isSame = isSameBoot(found, moment);
+  logger.info(
+    {
+      file: left.file,
+      thresholds: state.met.map(thresholdId),
+      conditions: state.conditions,
+      evictions: found.evictions.length,
+      ...(isSame ? { agoMs: Math.round(moment.bootMs - found.savedAtMs) } : { anotherBoot: true }),
+    },
+    'state restored',
+  );
 }

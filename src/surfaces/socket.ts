@@ -1,8 +1,11 @@
 import { chmodSync, linkSync, lstatSync, mkdirSync, renameSync, rmSync, unlinkSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
+import type { Observable } from 'rxjs';
+import { durationWithin } from '../config/ranges.ts';
 import { EvictdError } from '../core/errors.ts';
+import type { SampleLine } from './samples.ts';
 
 /** How long another daemon is given to answer on its socket, ms. */
 const PROBE_LIMIT_MS = 1000;
@@ -15,6 +18,16 @@ const SOCKET_PATH_LIMIT_BYTES = 107;
 const CONNECTION_LIMIT = 32;
 /** How long a client may take over its request, ms. */
 const REQUEST_LIMIT_MS = 5000;
+/** Streams of samples at a time; more are refused. */
+const STREAM_LIMIT = 4;
+/** What waits for a client of a stream, bytes; lines beyond it are dropped and counted. */
+const STREAM_BUFFER_BYTES = 4 * 2 ** 20;
+/** How long nothing at all may go over a stream, ms; twice its interval, where that is longer. */
+const STREAM_IDLE_MS = 60_000;
+
+/** How far apart the samples of a stream may be asked for, ms. */
+export const SAMPLES_INTERVAL_MS = { min: 100, max: 3_600_000 } as const;
+const parseInterval = durationWithin(SAMPLES_INTERVAL_MS);
 
 export interface StatusSocket {
   readonly path: string;
@@ -22,8 +35,12 @@ export interface StatusSocket {
   close(): void;
 }
 
+/** Lines for a client that asked for samples at least each `intervalMs`. Cold. */
+export type Samples = (intervalMs: number) => Observable<SampleLine>;
+
 /**
- * Serves `GET /v1/status` as JSON on a unix socket of mode 0660.
+ * Serves `GET /v1/status` as JSON on a unix socket of mode 0660, and `GET /v1/samples?interval=DURATION`
+ * as lines of JSON until the client goes.
  *
  * Throws EVICTD_SOCKET_IN_USE when a live daemon answers there, EVICTD_SOCKET when the socket
  * cannot be made; a dead one's socket is replaced, any other file is left alone.
@@ -31,24 +48,24 @@ export interface StatusSocket {
 export async function serveStatus(
   socketPath: string,
   status: () => Promise<unknown>,
+  samples?: Samples,
 ): Promise<StatusSocket> {
   await clearTheWay(socketPath);
+  const streams = new Set<ServerResponse>();
   const server = createServer(SERVER_OPTIONS, (request, response) => {
-    const isStatus = request.method === 'GET' && request.url === '/v1/status';
     response.setHeader('content-type', 'application/json');
     response.setHeader('connection', 'close');
-    if (!isStatus) {
-      response.statusCode = 404;
-      response.end('{"error":"not found"}\n');
-      return;
+    const asked = request.method === 'GET' ? (request.url ?? '') : '';
+    if (asked === '/v1/status') {
+      status().then(
+        (document) => response.end(`${JSON.stringify(document)}\n`),
+        () => refuse(response, 500, 'no status'),
+      );
+    } else if (samples !== undefined && /^\/v1\/samples(\?|$)/.test(asked)) {
+      serveSamples(request, response, streams, samples);
+    } else {
+      refuse(response, 404, 'not found');
     }
-    status().then(
-      (document) => response.end(`${JSON.stringify(document)}\n`),
-      () => {
-        response.statusCode = 500;
-        response.end('{"error":"no status"}\n');
-      },
-    );
   });
   server.maxConnections = CONNECTION_LIMIT;
   server.requestTimeout = REQUEST_LIMIT_MS;
@@ -66,6 +83,57 @@ export async function serveStatus(
       if (inodeOf(socketPath) === inode) unlinkSync(socketPath);
     },
   };
+}
+
+function refuse(response: ServerResponse, statusCode: number, error: string): void {
+  response.statusCode = statusCode;
+  response.end(`${JSON.stringify({ error })}\n`);
+}
+
+/**
+ * Serves a stream of samples. Whoever writes the lines never waits: what a client does not take in time is
+ * dropped, and the client told how much that was.
+ */
+function serveSamples(
+  request: IncomingMessage,
+  response: ServerResponse,
+  streams: Set<ServerResponse>,
+  samples: Samples,
+): void {
+  if (streams.size >= STREAM_LIMIT) {
+    refuse(response, 503, `${STREAM_LIMIT} streams of samples are served already`);
+    return;
+  }
+  const { searchParams } = new URL(request.url ?? '', 'http://evictd');
+  let intervalMs: number;
+  try {
+    intervalMs = parseInterval(searchParams.get('interval') ?? '1s');
+  } catch (error) {
+    refuse(response, 400, `interval: ${error instanceof Error ? error.message : String(error)}`);
+    return;
+  }
+  streams.add(response);
+  response.setHeader('content-type', 'application/x-ndjson');
+  request.socket.setTimeout(Math.max(STREAM_IDLE_MS, 2 * intervalMs));
+  let dropped = 0;
+  const write = (line: SampleLine): void => void response.write(`${JSON.stringify(line)}\n`);
+  const lines = samples(intervalMs).subscribe({
+    next: (line) => {
+      if (response.writableLength > STREAM_BUFFER_BYTES) {
+        dropped += 1;
+        return;
+      }
+      if (dropped > 0) write({ kind: 'dropped', count: dropped });
+      dropped = 0;
+      write(line);
+    },
+    complete: () => response.end(),
+    error: () => response.destroy(),
+  });
+  response.once('close', () => {
+    streams.delete(response);
+    lines.unsubscribe();
+  });
 }
 
 /**

@@ -1,4 +1,5 @@
-import type { Decision, EvictionOutcome } from '../core/decision.ts';
+import type { Decision, EvictionOutcome, EvictionRecord } from '../core/decision.ts';
+import { type Flapping, flapping, flapsOf, NOT_FLAPPING } from '../core/flapping.ts';
 import { graceEndsAtMs } from '../core/grace.ts';
 import { type FilesystemLayoutFound, filesystemLayout } from '../core/layout.ts';
 import type { SignalObservation } from '../core/observation.ts';
@@ -20,11 +21,12 @@ import type { NotificationPath } from '../ports/notification.ts';
 import type { LostRace } from '../ports/oom-kills.ts';
 import type { MemoryReading } from '../ports/readings.ts';
 import type { Killing } from '../ports/runtime.ts';
+import { eventsOf, type NodeEvent } from './events.ts';
 
 /** How many evictions are remembered; the oldest are forgotten beyond it. */
 export const REMEMBERED_EVICTIONS = 100;
 
-/** How many lost races are remembered, and how many bursts in which nobody could be evicted. */
+/** How many lost races are remembered, how many bursts in which nobody could be evicted, how many events. */
 export const REMEMBERED_EVENTS = 100;
 
 /** Why nothing is evicted under pressure; Kubernetes names its events in this way. */
@@ -33,18 +35,18 @@ export const EVICTION_IMPOSSIBLE = 'EvictionImpossible';
 /** The part that is degraded where the OOM killer's doings are noticed late or not at all. */
 export const OOM_KILLS = 'OOM kills';
 
+/** The part that is degraded where what is to outlive a restart cannot be kept. */
+export const STATE = 'state';
+
 /** The version of the document's shape: raised when a field changes its meaning or goes away. */
 export const STATUS_VERSION = 'evictd.dev/v1alpha1';
 
-/** An eviction that was decided, and how it ended once it has. */
-export interface EvictionRecord {
-  readonly podId: string;
-  readonly podName: string;
-  readonly hard: boolean;
-  readonly gracePeriodMs: number;
-  readonly message: string;
-  readonly decidedAtMs: number;
-  readonly outcome: EvictionOutcome | undefined;
+/** An event, and how often the same one came. */
+export interface EventRecord extends NodeEvent {
+  /** The first and the last time, monotonic ms. */
+  readonly sinceMs: number;
+  readonly atMs: number;
+  readonly count: number;
 }
 
 /** What the daemon believes; instants are monotonic ms. */
@@ -55,8 +57,14 @@ export interface Model {
   readonly pods: readonly PodObservation[];
   readonly paths: ReadonlyMap<string, NotificationPath>;
   readonly evictions: readonly EvictionRecord[];
+  /** When what outlives a restart was last written; undefined when it never was. */
+  readonly keptAtMs: number | undefined;
   /** One for each burst of pressure in which nobody could be evicted. */
   readonly impossible: readonly Impossibility[];
+  /** What Kubernetes would record as events; the newest last. */
+  readonly events: readonly EventRecord[];
+  /** Which node conditions come and go. */
+  readonly flapping: Flapping;
   readonly lostRaces: readonly LostRace[];
   /** Processes of pods that the kernel's OOM killer ended since the start. */
   readonly oomKills: number;
@@ -76,7 +84,10 @@ export const EMPTY_MODEL: Model = {
   pods: [],
   paths: new Map(),
   evictions: [],
+  keptAtMs: undefined,
   impossible: [],
+  events: [],
+  flapping: NOT_FLAPPING,
   lostRaces: [],
   oomKills: 0,
   degraded: new Map(),
@@ -94,10 +105,16 @@ export type ModelEvent =
       readonly filesystems: readonly FilesystemState[];
       /** By part: why it was not read as it should be; undefined when it was. */
       readonly troubles: ReadonlyMap<string, string | undefined>;
+      /** Whether nobody was evicted that was to be. */
+      readonly dryRun: boolean;
     }
   /** Other settings hold from here on: what was said of the former ones' parts no longer does. */
   | { readonly kind: 'reloaded'; readonly thresholds: readonly ThresholdId[] }
   | { readonly kind: 'outcome'; readonly outcome: EvictionOutcome }
+  /** What a former run left, before the first turn. */
+  | { readonly kind: 'restored'; readonly evictions: readonly EvictionRecord[] }
+  /** What outlives a restart was written. */
+  | { readonly kind: 'kept'; readonly atMs: number }
   | { readonly kind: 'path'; readonly path: NotificationPath }
   | { readonly kind: 'wakeup'; readonly events: number }
   | { readonly kind: 'lostRace'; readonly race: LostRace }
@@ -116,6 +133,10 @@ export function updateModel(model: Model, event: ModelEvent): Model {
         evictions: withOutcome(model.evictions, event.outcome),
         pods: withoutEvicted(model.pods, event.outcome),
       };
+    case 'restored':
+      return { ...model, evictions: event.evictions };
+    case 'kept':
+      return { ...model, keptAtMs: event.atMs };
     case 'path': {
       const paths = new Map(model.paths).set(event.path.threshold, event.path);
       return withDegraded(
@@ -157,7 +178,7 @@ const NOTIFICATION = 'notification ';
 
 function afterTurn(
   model: Model,
-  { turn, readings, filesystems, troubles }: Extract<ModelEvent, { kind: 'turn' }>,
+  { turn, readings, filesystems, troubles, dryRun }: Extract<ModelEvent, { kind: 'turn' }>,
 ): Model {
   const evictions = withDecision(model.evictions, turn);
   return {
@@ -167,6 +188,16 @@ function afterTurn(
     filesystems,
     evictions,
     impossible: withImpossible(model, turn),
+    events: eventsOf(turn, dryRun).reduce(
+      (events, event) => withEvent(events, event, turn.sample.nowMs),
+      model.events,
+    ),
+    flapping: flapping(
+      model.flapping,
+      turn.conditions,
+      turn.sample.nowMs,
+      turn.policy.pressureTransitionPeriodMs,
+    ),
     pods: turn.sample.pods ?? model.pods,
     degraded: withTroubles(model.degraded, troubles),
     turns: model.turns + 1,
@@ -175,17 +206,39 @@ function afterTurn(
   };
 }
 
+/** The same event again is one that came more often. */
+function withEvent(
+  events: readonly EventRecord[],
+  event: NodeEvent,
+  atMs: number,
+): readonly EventRecord[] {
+  const isSame = ({ type, reason, pod, message }: EventRecord): boolean =>
+    reason === event.reason &&
+    pod === event.pod &&
+    message === event.message &&
+    type === event.type;
+  const known = events.findLast(isSame);
+  const record = {
+    ...event,
+    sinceMs: known?.sinceMs ?? atMs,
+    atMs,
+    count: (known?.count ?? 0) + 1,
+  };
+  return [...events.filter((one) => one !== known), record].slice(-REMEMBERED_EVENTS);
+}
+
 function withDecision(evictions: readonly EvictionRecord[], turn: Turn): readonly EvictionRecord[] {
   if (turn.decision.kind === 'escalate') return withEscalation(evictions, turn.decision);
   if (turn.decision.kind !== 'evict') return evictions;
-  const { pod, hard, gracePeriodMs, message } = turn.decision;
+  const { pod, hard, gracePeriodMs, message, annotations } = turn.decision;
   const record: EvictionRecord = {
     podId: pod.id,
     podName: pod.name,
     hard,
     gracePeriodMs,
     message,
-    decidedAtMs: turn.decision.cause.observation.atMs,
+    annotations,
+    decidedAtMs: turn.decision.cause?.observation.atMs ?? turn.sample.nowMs,
     outcome: undefined,
   };
   return [...evictions, record].slice(-REMEMBERED_EVICTIONS);
@@ -255,12 +308,15 @@ export interface StatusContext {
   readonly version: string;
   readonly pid: number;
   readonly policy: Policy;
+  readonly nodeName: string;
   readonly nodeCgroup: string;
   readonly podParents: readonly string[];
   readonly memorySource: MemorySource;
   readonly dryRun: boolean;
   readonly kernelMemcgNotification: boolean;
   readonly killing: Killing;
+  /** Where what outlives a restart is kept; undefined where nothing is. */
+  readonly stateFile: string | undefined;
   readonly startedAtMs: number;
   /** Both clocks, read at the same moment: ages are monotonic, times are for people. */
   readonly nowMs: number;
@@ -285,6 +341,7 @@ export function statusDocument(model: Model, context: StatusContext) {
       kernelMemcgNotification: context.kernelMemcgNotification,
     },
     killing: context.killing,
+    state: stateStatus(model, context, age, wall),
     node: nodeStatus(model, context),
     signals: inOrder(model.turn?.state.observations ?? []).map((observation) => ({
       signal: observation.signal,
@@ -299,7 +356,7 @@ export function statusDocument(model: Model, context: StatusContext) {
     thresholds: context.policy.thresholds.map((threshold) =>
       thresholdStatus(model, threshold, context),
     ),
-    conditions: conditionStatus(model, age),
+    conditions: conditionStatus(model, age, wall),
     pods: podStatus(model, age),
     evicting:
       model.turn?.state.inFlight === undefined
@@ -321,6 +378,7 @@ export function statusDocument(model: Model, context: StatusContext) {
       protectedPods,
       passedOverPods,
     })),
+    events: model.events.map((event) => eventStatus(event, context.nodeName, wall)),
     lostRaces: model.lostRaces.map(({ podName, cgroup, kills, atMs }) => ({
       pod: podName,
       cgroup,
@@ -343,6 +401,22 @@ function inOrder(observations: readonly SignalObservation[]): readonly SignalObs
   return [...observations].sort(
     (one, other) => SIGNALS[one.signal].order - SIGNALS[other.signal].order,
   );
+}
+
+/** Where what outlives a restart is kept, and when it was last written. */
+function stateStatus(
+  { keptAtMs, degraded }: Model,
+  { stateFile }: StatusContext,
+  age: (atMs: number) => number,
+  wall: (atMs: number) => string,
+) {
+  if (stateFile === undefined) return null;
+  return {
+    file: stateFile,
+    writtenAt: keptAtMs === undefined ? null : wall(keptAtMs),
+    ageMs: keptAtMs === undefined ? null : age(keptAtMs),
+    error: degraded.get(STATE) ?? null,
+  };
 }
 
 export type StatusDocument = ReturnType<typeof statusDocument>;
@@ -387,9 +461,13 @@ export function layoutOf(states: readonly FilesystemState[]): FilesystemLayoutFo
 }
 
 /** The node's own memory: what the signal is made of, and what it would be by the other source. */
-function nodeStatus(model: Model, { nodeCgroup, podParents, memorySource }: StatusContext) {
+function nodeStatus(
+  model: Model,
+  { nodeName, nodeCgroup, podParents, memorySource }: StatusContext,
+) {
   const reading = model.readings.find(({ signal }) => signal === 'memory.available');
   return {
+    name: nodeName,
     cgroup: nodeCgroup,
     podParents,
     memorySource,
@@ -475,15 +553,22 @@ function notificationStatus(
   }
 }
 
-function conditionStatus(model: Model, age: (atMs: number) => number) {
+function conditionStatus(
+  model: Model,
+  age: (atMs: number) => number,
+  wall: (atMs: number) => string,
+) {
+  const flaps = flapsOf(model.flapping);
   const held = new Set<NodeCondition>(model.turn?.conditions ?? []);
   const all = new Set<NodeCondition>(Object.values(SIGNALS).map(({ condition }) => condition));
   return [...all].map((type) => {
     const observedAtMs = model.turn?.state.conditionsObserved.get(type);
+    const flap = flaps.find(({ condition }) => condition === type);
     return {
       type,
       status: held.has(type),
       lastObservedAgeMs: observedAtMs === undefined ? null : age(observedAtMs),
+      flapping: flap === undefined ? null : { count: flap.count, since: wall(flap.sinceMs) },
     };
   });
 }
@@ -511,10 +596,14 @@ function evictionStatus(record: EvictionRecord, wall: (atMs: number) => string) 
     atMs === undefined ? null : Math.round((atMs - record.decidedAtMs) * 1000) / 1000;
   return {
     pod: record.podName,
-    decidedAt: wall(record.decidedAtMs),
+    decidedAt:
+      record.decidedWallMs === undefined
+        ? wall(record.decidedAtMs)
+        : new Date(record.decidedWallMs).toISOString(),
     hard: record.hard,
     gracePeriodMs: record.gracePeriodMs,
     message: record.message,
+    annotations: record.annotations ?? {},
     outcome: outcome?.kind ?? null,
     reason: outcomeReason(outcome),
     processes: outcome?.processes ?? null,
@@ -526,6 +615,19 @@ function evictionStatus(record: EvictionRecord, wall: (atMs: number) => string) 
       emptyMs: after(outcome?.timing.emptyAtMs),
       endedMs: after(outcome?.timing.endedAtMs),
     },
+  };
+}
+
+function eventStatus(event: EventRecord, nodeName: string, wall: (atMs: number) => string) {
+  return {
+    type: event.type,
+    reason: event.reason,
+    object: event.pod ?? nodeName,
+    message: event.message,
+    annotations: event.annotations,
+    time: wall(event.atMs),
+    since: wall(event.sinceMs),
+    count: event.count,
   };
 }
 

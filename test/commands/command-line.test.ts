@@ -34,6 +34,11 @@ describe('parseCommandLine', () => {
         values: { '--config': ['/f'], '--dry-run': ['true'] },
       },
     ],
+    [['admit', '-'], { command: 'admit', values: {}, files: ['-'] }],
+    [
+      ['admit', '--conditions', '', '/f', '--json'],
+      { command: 'admit', values: { '--conditions': [''], '--json': ['true'] }, files: ['/f'] },
+    ],
     [['version'], { command: 'version', values: {} }],
     [['--version'], { command: 'version', values: {} }],
     [['demo', '--plain'], { command: 'demo', values: { '--plain': ['true'] } }],
@@ -77,12 +82,28 @@ describe('parseCommandLine', () => {
       },
     ],
     [['run', '--'], { command: 'run', values: {} }],
+    [['simulate', 'a', '-'], { command: 'simulate', values: {}, files: ['a', '-'] }],
+    [
+      ['simulate', '--batch', '-', '--eviction-hard', 'memory.available<1Gi'],
+      {
+        command: 'simulate',
+        values: { '--batch': ['-'], '--eviction-hard': ['memory.available<1Gi'] },
+        files: [],
+      },
+    ],
+    [
+      ['simulate', '--explain', '--', '--diff'],
+      { command: 'simulate', values: { '--explain': ['true'] }, files: ['--diff'] },
+    ],
   ])('%j', (argv, invocation) => {
     expect(parseCommandLine(argv)).toEqual(invocation);
   });
 
   it.each<[readonly string[], RegExp]>([
-    [[], /^expected one of the commands run, check-config, demo, status, version$/],
+    [
+      [],
+      /^expected one of the commands run, check-config, simulate, demo, status, record, admit, version$/,
+    ],
     [[''], /unknown command/],
     [['nope'], /^unknown command 'nope'$/],
     [['runn'], /^unknown command 'runn' \(Did you mean run\?\)$/],
@@ -99,11 +120,14 @@ describe('parseCommandLine', () => {
     [['check-config', '/f', 'extra'], /too many arguments/],
     [['check-config', '/f', '--config', '/f'], /^either FILE or --config FILE, not both$/],
     [['run', '--dry-run', 'false'], /too many arguments/],
+    [['admit'], /^missing required argument 'FILE'$/],
+    [['admit', '/a', '/b'], /too many arguments/],
     [['run', '--', '--dry-run'], /too many arguments/],
     [['run', '--pod'], /option '--pod <VALUE>' argument missing/],
     [['demo', '--socket', '/s'], /unknown option '--socket'/],
     [['status', '--plain'], /unknown option '--plain'/],
     [['version', '--json'], /unknown option '--json'/],
+    [['simulate', '--pod', 'x'], /unknown option '--pod'/],
   ])('refuses %j', (argv, message) => {
     const error = refusalOf(argv);
     expect(error).toMatchObject({ code: 'EVICTD_USAGE', exitStatus: 2 });
@@ -128,7 +152,11 @@ describe('parseCommandLine', () => {
       for (const option of optionsOf(name)) {
         expect(text).toContain(`  ${optionTerm(option)}`);
         expect(unwrapped).toContain(option.description);
-        if (option.value !== undefined && option.default !== undefined) {
+        const isScenarios = name === 'simulate' && option.key !== undefined;
+        expect(unwrapped.includes(`${option.description} (default: `)).toBe(
+          option.value !== undefined && option.default !== undefined && !isScenarios,
+        );
+        if (option.value !== undefined && option.default !== undefined && !isScenarios) {
           expect(unwrapped).toContain(`${option.description} (default: ${option.default})`);
         }
       }

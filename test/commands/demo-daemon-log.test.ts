@@ -59,6 +59,7 @@ describe('newsOf', () => {
   it.each([
     ['a line that is no story', lineOf({ msg: 'stopped' })],
     ['a debug line', lineOf({ level: 'debug', msg: 'armed' })],
+    ['what other lines tell', lineOf({ level: 'warn', msg: 'event', reason: 'Evicted' })],
     ['no JSON', 'node: warning'],
     ['no object', '7'],
     ['null', 'null'],

@@ -1,21 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import { formatStatus } from '../../src/commands/status.ts';
+import { flapping, NOT_FLAPPING } from '../../src/core/flapping.ts';
 import { EMPTY_MODEL, type Model, statusDocument } from '../../src/surfaces/status.ts';
 import { GI, MI, policy, reading } from '../support/builders.ts';
 
-function textOf(model: Partial<Model>, memorySource: 'workingset' | 'memavailable'): string {
+function textOf(
+  model: Partial<Model>,
+  memorySource: 'workingset' | 'memavailable',
+  stateFile?: string,
+): string {
   const document = statusDocument(
     { ...EMPTY_MODEL, ...model },
     {
       version: '0.1.0',
       pid: 4711,
       policy: policy({}),
+      nodeName: 'node-1',
       nodeCgroup: '/sys/fs/cgroup/memory',
       podParents: ['kubepods'],
       memorySource,
       dryRun: false,
       kernelMemcgNotification: true,
       killing: { by: 'pidfd', detail: 'by pidfd' },
+      stateFile,
       startedAtMs: 0,
       nowMs: 1000,
       wallMs: 0,
@@ -35,9 +42,45 @@ describe('formatStatus', () => {
     ['memavailable', 'memory available 1.5Gi by memavailable (1Gi by workingset), from meminfo'],
   ] as const)('shows both memory sources, the one that counts first: %s', (source, line) => {
     expect(textOf({ readings }, source).split('\n').slice(1, 3)).toEqual([
-      'node /sys/fs/cgroup/memory',
+      'node node-1, /sys/fs/cgroup/memory',
       line,
     ]);
+  });
+
+  it('lists events and what flaps, names as data', () => {
+    const text = textOf(
+      {
+        events: [
+          {
+            type: 'Warning',
+            reason: 'Evicted',
+            pod: 'a\n\u001b[2J',
+            message: 'low',
+            annotations: {},
+            sinceMs: 0,
+            atMs: 0,
+            count: 2,
+          },
+        ],
+        flapping: [1, 2, 3, 4, 5].reduce(
+          (before, atMs) => flapping(before, atMs % 2 === 1 ? ['PIDPressure'] : [], atMs, 0),
+          NOT_FLAPPING,
+        ),
+      },
+      'workingset',
+    );
+    expect(text).toContain('\nEVENTS\nat ');
+    expect(text).toMatch(/Warning {2}Evicted {2}a\\u000a\\u001b\[2J {2}2 {6}low\n/);
+    expect(text).toMatch(/PIDPressure {5}False {3}set 3 times since 1969-12-31T23:59:59\.\d+Z\n/);
+  });
+
+  it.each([
+    [undefined, undefined, []],
+    ['/s', undefined, ['state /s, not written yet']],
+    ['/s', 400, ['state /s, written 0.6s ago']],
+  ])('says where the state is kept: %s, written at %s', (file, keptAtMs, lines) => {
+    const text = textOf({ keptAtMs }, 'workingset', file);
+    expect(text.split('\n').filter((line) => line.startsWith('state '))).toEqual(lines);
   });
 
   it('has no figures before the first reading', () => {

@@ -90,6 +90,14 @@ function environmentOf(pid: string): string {
   }
 }
 
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
 function expectNothingLeft(run: Run): void {
   expect(nodeNames()).not.toContain(nodeOf(run));
   expect(processes()).toEqual([]);
@@ -161,12 +169,30 @@ describeWith({ root: true, cgroupV1: true, programs: ['script'] }, 'evictd demo'
     execFileSync('find', [node, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';']);
   });
 
-  it('says what is missing', async () => {
+  it('says what is missing, and replays a recorded run', async () => {
     const run = start(process.execPath, [MAIN, 'demo'], { EVICTD_NATIVE_PATH: 'none' });
-    expect(await endOf(run)).toEqual({ code: 7, signal: null });
-    expect(run.output()).toBe('');
-    expect(run.errors()).toMatch(/the native addon is missing.*\[EVICTD_UNSUPPORTED\]\n$/);
+    expect(await endOf(run)).toEqual({ code: 10, signal: null });
+    const lines = run.output().trimEnd().split('\n');
+    expect(lines.filter((line) => !/^replay[ :]/.test(line))).toEqual([]);
+    expect(lines.at(-1)).toMatch(/^replay: leak was evicted with/);
+    expect(run.errors()).toMatch(
+      /the native addon is missing.*\[EVICTD_UNSUPPORTED\]\n.*replay.*\[EVICTD_REPLAYED\]\n$/,
+    );
+    expect(nodeNames().filter((name) => name.startsWith('evictd-demo-'))).toEqual([]);
     expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  it('ends a replay on a signal, and gives the terminal back', async () => {
+    const command = `stty cols 90 rows 30; exec '${process.execPath}' '${MAIN}' demo`;
+    const env = { TERM: 'xterm', NO_COLOR: '1', EVICTD_NATIVE_PATH: 'none' };
+    const run = start('script', ['-qec', command, '/dev/null'], env);
+    await isSaid(run, 'REPLAY of a recorded run');
+    const [shown] = processes().filter((pid) => commandOf(pid).endsWith('\0demo\0'));
+    process.kill(Number(shown), 'SIGINT');
+    expect(await endOf(run)).toEqual({ code: 130, signal: null });
+    const [, drawn, after, ...more] = run.output().split(CURSOR);
+    expect(drawn).toContain('REPLAY of a recorded run');
+    expect([after?.trim(), more]).toEqual(['', []]);
   });
 
   it('draws on a terminal and gives it back', async () => {

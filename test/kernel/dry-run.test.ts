@@ -87,22 +87,29 @@ describeWith(NEEDS, 'a dry run', () => {
     expect(daemon.said().filter((msg) => msg.includes('polling takes over'))).toHaveLength(1);
   });
 
-  it('leaves a default socket out that cannot be made', async () => {
+  it('leaves a default socket and a default state directory out that cannot be made', async () => {
     const node = makeNode(256 * MI);
     const web = await node.bystander();
     const leak = await node.pod('leak').spawn();
     // A /run of its own: what another evictd does on this machine is not to be met here.
     const asNobody =
-      'mount -t tmpfs -o mode=755 tmpfs /run && exec setpriv --reuid "$0" --regid "$0"';
+      'mount -t tmpfs -o mode=755 tmpfs /run && mount -t tmpfs -o mode=755 tmpfs /var/lib && ' +
+      'exec setpriv --reuid "$0" --regid "$0"';
     const daemon = await startDaemon({
       node: node.path,
       wrapper: ['unshare', '-m', 'sh', '-c', `${asNobody} --clear-groups "$@"`, String(NOBODY)],
       socket: 'default',
+      stateDir: 'default',
       args: [...HARD_64, '--dry-run'],
     });
     const degraded = daemon.lines.filter(({ msg }) => msg === 'degraded');
     expect(degraded.filter(({ part }) => part === 'socket')).toEqual([
       expect.objectContaining({ reason: expect.stringContaining('no status socket') }),
+    ]);
+    expect(degraded.filter(({ part }) => part === 'state')).toEqual([
+      expect.objectContaining({
+        reason: expect.stringContaining('nothing is kept over a restart'),
+      }),
     ]);
     // Nor may it raise its priority, which has a reason too.
     expect(degraded.filter(({ part }) => part === 'scheduling')).toEqual([

@@ -1,14 +1,18 @@
 import type { Logger } from 'pino';
 import { describe, expect, it } from 'vitest';
-import type { Turn } from '../../src/core/pipeline.ts';
+import type { ReadSample, Turn } from '../../src/core/pipeline.ts';
 import type { Policy } from '../../src/core/policy.ts';
-import { INITIAL_STATE, type Sample, step } from '../../src/core/step.ts';
+import { RULE_SETS } from '../../src/core/rules.ts';
+import type { Snapshot } from '../../src/core/snapshot.ts';
+import { INITIAL_STATE, step } from '../../src/core/step.ts';
 import type { NotificationPath } from '../../src/ports/notification.ts';
 import {
   limitedLogger,
+  reportFlapping,
   reportOomKill,
   reportOutcome,
   reportPath,
+  reportRestored,
   reportTurn,
 } from '../../src/surfaces/report.ts';
 import {
@@ -44,7 +48,7 @@ const BY = policy({ pressureTransitionPeriodMs: 1000 });
 const PODS = { pods: [pod('web', { priority: 9 }), pod('leak')] };
 
 /** The lines of each of the samples, reported one after the other. */
-function linesOf(by: Policy, ...samples: readonly Sample[]): readonly (readonly Line[])[] {
+function linesOf(by: Policy, ...samples: readonly ReadSample[]): readonly (readonly Line[])[] {
   let before: Turn | undefined;
   return samples.map((one) => {
     const { logger, lines } = fakeLogger();
@@ -57,7 +61,7 @@ function linesOf(by: Policy, ...samples: readonly Sample[]): readonly (readonly 
       podsRead: { atMs: 0, tookMs: 0 },
       lookAgainAtMs: 0,
     };
-    reportTurn(logger, before, turn);
+    reportTurn(logger, before, turn, { nodeName: 'node-1' });
     before = turn;
     return lines;
   });
@@ -65,6 +69,35 @@ function linesOf(by: Policy, ...samples: readonly Sample[]): readonly (readonly 
 
 const texts = (lines: readonly (readonly Line[])[]) =>
   lines.map((some) => some.map(([level, text]) => `${level}: ${text}`));
+
+describe('reportRestored', () => {
+  const found: Snapshot = {
+    bootId: 'this',
+    savedAtMs: 1000,
+    unsavedMs: 0,
+    thresholds: [],
+    conditions: [],
+    evictions: [],
+  };
+  const state = { ...INITIAL_STATE, met: [threshold()], conditions: ['MemoryPressure'] as const };
+
+  it.each([
+    ['this', { agoMs: 4000 }],
+    ['another', { anotherBoot: true }],
+  ])('says what is taken over, of the boot %s', (bootId, more) => {
+    const { logger, lines } = fakeLogger();
+    const moment = { nowMs: 0, bootMs: 5000, wallMs: 0, bootId };
+    reportRestored(logger, { file: '/s', found, state, moment });
+    const fields = {
+      file: '/s',
+      thresholds: ['hard:memory.available'],
+      conditions: ['MemoryPressure'],
+      evictions: 0,
+      ...more,
+    };
+    expect(lines).toStrictEqual([['info', 'state restored', fields]]);
+  });
+});
 
 describe('reportTurn', () => {
   it('says once that a threshold is not below the capacity', () => {
@@ -87,8 +120,9 @@ describe('reportTurn', () => {
       lookAgainAtMs: 0,
     };
     reportTurn(logger, undefined, turn, { dryRun: true });
-    expect(said().at(-1)).toBe('info: dry run: would have evicted');
-    expect(lines.at(-1)?.[2]).toMatchObject({ pod: 'leak' });
+    expect(said().slice(-2)).toStrictEqual(['info: dry run: would have evicted', 'warn: event']);
+    expect(lines.at(-2)?.[2]).toMatchObject({ pod: 'leak' });
+    expect(lines.at(-1)?.[2]).toMatchObject({ reason: 'EvictionThresholdMet' });
   });
 
   it('has one line for each change, and none for nothing', () => {
@@ -106,7 +140,13 @@ describe('reportTurn', () => {
     expect(texts(lines)).toStrictEqual([
       [],
       [],
-      ['warn: threshold met', 'warn: node condition set', 'warn: evicting'],
+      [
+        'warn: threshold met',
+        'warn: node condition set',
+        'warn: evicting',
+        'warn: event',
+        'warn: event',
+      ],
       [],
       ['info: threshold no longer met'],
       [],
@@ -139,6 +179,70 @@ describe('reportTurn', () => {
       wakeup: 'wakeup',
       reason: expect.stringContaining('The node was low on resource: memory.'),
     });
+  });
+
+  it('has a line for each event, of the node or the pod', () => {
+    const [lines = []] = linesOf(BY, sample(2, 50 * MI, PODS));
+    const events = lines.filter(([, text]) => text === 'event').map(([, , fields]) => fields);
+    expect(events).toStrictEqual([
+      {
+        type: 'Warning',
+        reason: 'EvictionThresholdMet',
+        object: 'node-1',
+        message: 'Attempting to reclaim memory',
+      },
+      {
+        type: 'Warning',
+        reason: 'Evicted',
+        object: 'leak',
+        message: expect.stringContaining('The node was low on resource: memory.'),
+      },
+    ]);
+  });
+
+  it('has the annotations on the line of the event', () => {
+    const one = sample(0, 50 * MI, PODS);
+    const result = step(BY, INITIAL_STATE, one);
+    const { decision } = result;
+    if (decision.kind !== 'evict') throw new Error('no eviction');
+    const { logger, lines } = fakeLogger();
+    const annotations = { starved_resource: 'memory' };
+    reportTurn(logger, undefined, {
+      ...result,
+      decision: { ...decision, annotations },
+      policy: BY,
+      reason: 'wakeup',
+      sample: one,
+      podsDueAtMs: 0,
+      podsRead: { atMs: 0, tookMs: 0 },
+      lookAgainAtMs: 0,
+    });
+    expect(lines.at(-1)?.[2]).toMatchObject({ reason: 'Evicted', annotations });
+  });
+
+  it('limits the lines that come with each round', () => {
+    const by = policy({ rules: RULE_SETS.kubelet });
+    const { logger, lines } = fakeLogger();
+    const wavering = limitedLogger(logger, () => 0);
+    let before: Turn | undefined;
+    for (let round = 0; round < 20; round += 1) {
+      const one = sample(2000 * round, 50 * MI, { pods: [] });
+      const turn: Turn = {
+        ...step(by, before?.state ?? INITIAL_STATE, one),
+        policy: by,
+        reason: 'due',
+        sample: one,
+        podsDueAtMs: 0,
+        podsRead: { atMs: 0, tookMs: 0 },
+        lookAgainAtMs: 0,
+      };
+      expect(turn.events).toHaveLength(1);
+      reportTurn(logger, before, turn, { wavering });
+      before = turn;
+    }
+    const rounds = lines.filter(([, , { reason }]) => reason === 'EvictionThresholdMet');
+    // That the threshold is met has taken one of ten.
+    expect(rounds).toHaveLength(9);
   });
 
   it('says that a grace is cut', () => {
@@ -197,6 +301,22 @@ describe('limitedLogger', () => {
     nowMs = 2000;
     limited.info({}, 'met');
     expect(said()).toHaveLength(13);
+  });
+});
+
+describe('reportFlapping', () => {
+  it('says that a condition flaps, with its count and since when, and how often in the end', () => {
+    const { logger, lines } = fakeLogger();
+    const wallMs = Date.UTC(2026, 0, 1, 12);
+    const flap = { condition: 'DiskPressure', sinceMs: 1000 } as const;
+    reportFlapping(logger, [{ kind: 'began', ...flap, count: 3 }], 61_000, wallMs);
+    reportFlapping(logger, [{ kind: 'ended', ...flap, count: 7 }], 61_000, wallMs);
+    reportFlapping(logger, [], 61_000, wallMs);
+    const since = '2026-01-01T11:59:00.000Z';
+    expect(lines).toStrictEqual([
+      ['warn', 'node condition flaps', { condition: 'DiskPressure', count: 3, since }],
+      ['info', 'node condition flaps no more', { condition: 'DiskPressure', count: 7, since }],
+    ]);
   });
 });
 
@@ -296,7 +416,12 @@ describe('reportTurn, where no pod may be evicted', () => {
       'warn',
       'pressure, but no pod may be evicted',
       {
+        type: 'Warning',
         reason: 'EvictionImpossible',
+        object: 'node-1',
+        message: expect.stringMatching(
+          /no pod may be evicted: 2 pods, 1 protected, 1 passed over$/,
+        ),
         signal: 'memory.available',
         kind: 'hard',
         thresholdLevel: 100 * MI,
@@ -306,6 +431,16 @@ describe('reportTurn, where no pod may be evicted', () => {
         passedOverPods: 1,
       },
     ]);
+  });
+});
+
+describe('reportTurn, by the kubelet’s rules', () => {
+  it('has no event of what is impossible, but the line', () => {
+    const by = policy({ rules: RULE_SETS.kubelet });
+    const [lines = []] = linesOf(by, sample(0, 50 * MI, { pods: [] }));
+    const [impossible] = lines.filter(([, , { reason }]) => reason === 'EvictionImpossible');
+    expect(impossible?.[1]).toBe('pressure, but no pod may be evicted');
+    expect(impossible?.[2]).not.toHaveProperty('object');
   });
 });
 

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
@@ -9,13 +10,15 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { concat, EMPTY, finalize, NEVER, of, Subject, startWith } from 'rxjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { SampleLine } from '../../src/surfaces/samples.ts';
 import { type StatusSocket, serveStatus } from '../../src/surfaces/socket.ts';
-import { within } from '../support/wait.ts';
+import { until, within } from '../support/wait.ts';
 
 function directory(): string {
   const made = mkdtempSync(path.join(tmpdir(), 'evictd-socket-'));
@@ -51,6 +54,106 @@ function ask(socketPath: string, url = '/v1/status', method = 'GET'): Promise<An
   });
   return within(answered, 5000, 'it answers');
 }
+
+const DROPPED = { kind: 'dropped' as const, count: 1 };
+
+/** A client that asked for samples; reads nothing until it is told to. */
+async function askSamples(socketPath: string, query = ''): Promise<IncomingMessage> {
+  const asked = request({ socketPath, path: `/v1/samples${query}`, agent: false });
+  onTestFinished(() => void asked.destroy());
+  asked.end();
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    asked.once('response', resolve);
+    asked.once('error', reject);
+  });
+  return within(answered, 5000, 'it answers');
+}
+
+describe('streams of samples', () => {
+  it('give what they are asked for until the client goes', async () => {
+    const file = path.join(directory(), 'evictd.sock');
+    const intervals: number[] = [];
+    let isOver = false;
+    const socket = await serveStatus(
+      file,
+      async () => ({}),
+      (intervalMs) => {
+        intervals.push(intervalMs);
+        return concat(of(DROPPED), NEVER).pipe(
+          finalize(() => {
+            isOver = true;
+          }),
+        );
+      },
+    );
+    onTestFinished(() => socket.close());
+    const response = await askSamples(file, '?interval=250ms');
+    const [text] = (await within(once(response, 'data'), 5000, 'a line')) as [Buffer];
+    expect(text.toString()).toBe(`${JSON.stringify(DROPPED)}\n`);
+    expect(intervals).toEqual([250]);
+    response.destroy();
+    await until('the stream is over', () => isOver, { limitMs: 5000 });
+  });
+
+  it('drop what a client does not take, and say how much that was', async () => {
+    const file = path.join(directory(), 'evictd.sock');
+    const lines$ = new Subject<SampleLine>();
+    const socket = await serveStatus(
+      file,
+      async () => ({}),
+      () => lines$.pipe(startWith(DROPPED)),
+    );
+    onTestFinished(() => socket.close());
+    const response = await askSamples(file);
+    const long: SampleLine = { kind: 'config', config: { compatibility: 'x'.repeat(2 ** 20) } };
+    for (let line = 0; line < 50; line += 1) lines$.next(long);
+    let text = '';
+    response.on('data', (part: Buffer) => {
+      text += part.toString();
+    });
+    const read = () =>
+      text
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as SampleLine);
+    const isTaken = () => {
+      lines$.next(DROPPED);
+      return read().length > 2 && read().some(({ kind }, at) => at > 0 && kind === 'dropped');
+    };
+    await until('the client has caught up', isTaken, { limitMs: 5000 });
+    const taken = read().filter(({ kind }) => kind === 'config').length;
+    expect(taken).toBeLessThan(20);
+    const notice = read().find((line, at) => at > 0 && line.kind === 'dropped');
+    expect(notice).toMatchObject({ count: expect.any(Number) });
+    const { count } = notice as typeof DROPPED;
+    expect(taken + count).toBeGreaterThanOrEqual(50);
+  });
+
+  it('are refused beyond four, with a wrong interval, and where there are none', async () => {
+    const [file, other] = [directory(), directory()].map((one) => path.join(one, 'evictd.sock'));
+    const socket = await serveStatus(
+      file ?? '',
+      async () => ({}),
+      () => NEVER.pipe(startWith(DROPPED)),
+    );
+    onTestFinished(() => socket.close());
+    for (let stream = 0; stream < 4; stream += 1) await askSamples(file ?? '');
+    expect(await ask(file ?? '', '/v1/samples')).toMatchObject({ status: 503 });
+    expect(await ask(file ?? '')).toMatchObject({ status: 200 });
+    await serve(other ?? '', async () => ({}));
+    expect(await ask(other ?? '', '/v1/samples')).toMatchObject({ status: 404 });
+    const third = path.join(directory(), 'evictd.sock');
+    const served = await serveStatus(
+      third,
+      async () => ({}),
+      () => EMPTY,
+    );
+    onTestFinished(() => served.close());
+    for (const query of ['?interval=1ms', '?interval=x', '?interval=2h']) {
+      expect(await ask(third, `/v1/samples${query}`)).toMatchObject({ status: 400 });
+    }
+  });
+});
 
 describe('serveStatus', () => {
   it('answers with the status of the moment, as JSON', async () => {

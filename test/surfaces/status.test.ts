@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Turn } from '../../src/core/pipeline.ts';
-import { INITIAL_STATE, type Sample, step } from '../../src/core/step.ts';
+import { flapping, NOT_FLAPPING } from '../../src/core/flapping.ts';
+import type { ReadSample, Turn } from '../../src/core/pipeline.ts';
+import { INITIAL_STATE, step } from '../../src/core/step.ts';
 import type { FilesystemState } from '../../src/ports/filesystem.ts';
 import {
   EMPTY_MODEL,
@@ -9,6 +10,7 @@ import {
   outcomeReason,
   REMEMBERED_EVENTS,
   REMEMBERED_EVICTIONS,
+  STATE,
   STATUS_VERSION,
   type StatusContext,
   statusDocument,
@@ -35,12 +37,14 @@ const context = (overrides: Partial<StatusContext> = {}): StatusContext => ({
   version: '0.1.0',
   pid: 4711,
   policy: BY,
+  nodeName: 'node-1',
   nodeCgroup: '/sys/fs/cgroup/memory/node',
   podParents: [],
   memorySource: 'workingset',
   dryRun: false,
   kernelMemcgNotification: true,
   killing: { by: 'pidfd', detail: 'by pidfd' },
+  stateFile: '/var/lib/evictd/state-1',
   startedAtMs: 1000,
   nowMs: 11_000,
   wallMs: Date.UTC(2026, 0, 1, 12, 0, 11),
@@ -56,7 +60,7 @@ const READING = reading({
   capacityBytes: GI,
 });
 
-function turnOf(one: Sample, before?: Turn): Turn {
+function turnOf(one: ReadSample, before?: Turn): Turn {
   return {
     ...step(BY, before?.state ?? INITIAL_STATE, one),
     policy: BY,
@@ -90,12 +94,17 @@ const FILESYSTEM: FilesystemState = {
 
 const modelOf = (...events: readonly ModelEvent[]): Model =>
   events.reduce(updateModel, EMPTY_MODEL);
-const seen = (turn: Turn, troubles = new Map<string, string | undefined>()): ModelEvent => ({
+const seen = (
+  turn: Turn,
+  troubles = new Map<string, string | undefined>(),
+  dryRun = false,
+): ModelEvent => ({
   kind: 'turn',
   turn,
   readings: [READING],
   filesystems: [FILESYSTEM],
   troubles,
+  dryRun,
 });
 
 /** Keys and the types of their values, at every depth. */
@@ -127,6 +136,7 @@ const FULL = modelOf(
   seen(IMPOSSIBLE),
   seen(EVICTING),
   { kind: 'wakeup', events: 1 },
+  { kind: 'kept', atMs: 10_500 },
   { kind: 'outcome', outcome: EVICTED },
   {
     kind: 'path',
@@ -140,9 +150,15 @@ const FULL = modelOf(
   { kind: 'lostRace', race: { podName: 'db', cgroup: '/node/db/main', kills: 2, atMs: 10_900 } },
 );
 
+/** MemoryPressure, set at 1, 3 and 5 s. */
+const FLAPPING = [1000, 2000, 3000, 4000, 5000].reduce(
+  (before, atMs, turn) => flapping(before, turn % 2 === 0 ? ['MemoryPressure'] : [], atMs, 0),
+  NOT_FLAPPING,
+);
+
 describe('statusDocument', () => {
   it('has the shape that its version stands for', () => {
-    expect(shapeOf(statusDocument(FULL, context()))).toStrictEqual({
+    expect(shapeOf(statusDocument({ ...FULL, flapping: FLAPPING }, context()))).toStrictEqual({
       apiVersion: 'string',
       kind: 'string',
       evictd: {
@@ -154,7 +170,9 @@ describe('statusDocument', () => {
         kernelMemcgNotification: 'boolean',
       },
       killing: { by: 'string', detail: 'string' },
+      state: { file: 'string', writtenAt: 'string', ageMs: 'number', error: 'null' },
       node: {
+        name: 'string',
         cgroup: 'string',
         podParents: [],
         memorySource: 'string',
@@ -209,7 +227,14 @@ describe('statusDocument', () => {
           notification: { path: 'string', levels: ['number'], detail: 'string' },
         },
       ],
-      conditions: [{ type: 'string', status: 'boolean', lastObservedAgeMs: 'number' }],
+      conditions: [
+        {
+          type: 'string',
+          status: 'boolean',
+          lastObservedAgeMs: 'number',
+          flapping: { count: 'number', since: 'string' },
+        },
+      ],
       pods: [
         {
           rank: 'number',
@@ -233,6 +258,7 @@ describe('statusDocument', () => {
           hard: 'boolean',
           gracePeriodMs: 'number',
           message: 'string',
+          annotations: {},
           outcome: 'string',
           reason: 'null',
           processes: 'number',
@@ -257,6 +283,18 @@ describe('statusDocument', () => {
           pods: 'number',
           protectedPods: 'number',
           passedOverPods: 'number',
+        },
+      ],
+      events: [
+        {
+          type: 'string',
+          reason: 'string',
+          object: 'string',
+          message: 'string',
+          annotations: {},
+          time: 'string',
+          since: 'string',
+          count: 'number',
         },
       ],
       lostRaces: [{ pod: 'string', cgroup: 'string', kills: 'number', noticedAt: 'string' }],
@@ -289,9 +327,9 @@ describe('statusDocument', () => {
       },
     ]);
     expect(document.conditions).toStrictEqual([
-      { type: 'MemoryPressure', status: true, lastObservedAgeMs: 1000 },
-      { type: 'DiskPressure', status: false, lastObservedAgeMs: null },
-      { type: 'PIDPressure', status: false, lastObservedAgeMs: null },
+      { type: 'MemoryPressure', status: true, lastObservedAgeMs: 1000, flapping: null },
+      { type: 'DiskPressure', status: false, lastObservedAgeMs: null, flapping: null },
+      { type: 'PIDPressure', status: false, lastObservedAgeMs: null, flapping: null },
     ]);
     expect(document.evicting).toStrictEqual({ pod: 'leak', hard: true });
     expect(document.evictions[0]).toMatchObject({
@@ -366,6 +404,100 @@ describe('statusDocument', () => {
     ]);
   });
 
+  it('lists events of node and pods, the newest last, the same one once with its count', () => {
+    const guarded = [{ ...WEB, protectedBecause: 'configured' }];
+    const first = turnOf(sample(0, 50 * MI, { pods: guarded }));
+    const calm = turnOf(sample(2000, 500 * MI), first);
+    const again = turnOf(sample(4000, 50 * MI, { pods: [...guarded, LEAK] }), calm);
+    const model = modelOf(...[first, calm, again].map((turn) => seen(turn)));
+    const { message = '' } = again.decision.kind === 'evict' ? again.decision : {};
+    expect(message).toContain('The node was low on resource: memory.');
+    expect(statusDocument(model, context()).events).toStrictEqual([
+      {
+        type: 'Warning',
+        reason: 'EvictionImpossible',
+        object: 'node-1',
+        message:
+          'The node was low on resource: memory, and no pod may be evicted: 1 pods, 1 protected, 0 passed over',
+        annotations: {},
+        time: '2026-01-01T12:00:00.000Z',
+        since: '2026-01-01T12:00:00.000Z',
+        count: 1,
+      },
+      {
+        type: 'Warning',
+        reason: 'EvictionThresholdMet',
+        object: 'node-1',
+        message: 'Attempting to reclaim memory',
+        annotations: {},
+        time: '2026-01-01T12:00:04.000Z',
+        since: '2026-01-01T12:00:00.000Z',
+        count: 2,
+      },
+      {
+        type: 'Warning',
+        reason: 'Evicted',
+        object: 'leak',
+        message,
+        annotations: {},
+        time: '2026-01-01T12:00:04.000Z',
+        since: '2026-01-01T12:00:04.000Z',
+        count: 1,
+      },
+    ]);
+  });
+
+  it('has the annotations of an eviction in its record and its event', () => {
+    const annotations = { starved_resource: 'memory' };
+    const { decision } = EVICTING;
+    if (decision.kind !== 'evict') throw new Error('no eviction');
+    const turn: Turn = { ...EVICTING, decision: { ...decision, annotations } };
+    const { events, evictions } = statusDocument(modelOf(seen(turn)), context());
+    expect(evictions).toMatchObject([{ pod: 'leak', annotations }]);
+    expect(events.at(-1)).toMatchObject({ reason: 'Evicted', object: 'leak', annotations });
+  });
+
+  it('says of a dry run what is short, but that nobody is evicted', () => {
+    const { events } = statusDocument(modelOf(seen(EVICTING, new Map(), true)), context());
+    expect(events.map(({ reason }) => reason)).toStrictEqual(['EvictionThresholdMet']);
+  });
+
+  it('remembers a limited number of events', () => {
+    const { decision } = EVICTING;
+    if (decision.kind !== 'evict') throw new Error('no eviction');
+    const turns = Array.from({ length: REMEMBERED_EVENTS + 1 }, (_, n): Turn => {
+      return { ...EVICTING, events: [], decision: { ...decision, message: `${n}` } };
+    });
+    const { events } = statusDocument(modelOf(...turns.map((turn) => seen(turn))), context());
+    expect(events).toHaveLength(REMEMBERED_EVENTS);
+    expect(events.map(({ message }) => message).slice(0, 1)).toStrictEqual(['1']);
+    expect(events.at(-1)?.message).toBe(`${REMEMBERED_EVENTS}`);
+  });
+
+  it('tells of a condition that comes and goes how often it was set, and since when', () => {
+    const rows = statusDocument({ ...FULL, flapping: FLAPPING }, context()).conditions;
+    expect(rows.map(({ flapping: flap }) => flap)).toStrictEqual([
+      { count: 3, since: '2026-01-01T12:00:01.000Z' },
+      null,
+      null,
+    ]);
+  });
+
+  it('finds that in the turns', () => {
+    const turns: Turn[] = [];
+    for (const [atMs, available] of [
+      [0, 50],
+      [310_000, 500],
+      [320_000, 50],
+      [630_000, 500],
+      [640_000, 50],
+    ] as const) {
+      turns.push(turnOf(sample(atMs, available * MI, { pods: [] }), turns.at(-1)));
+    }
+    const { conditions } = statusDocument(modelOf(...turns.map((turn) => seen(turn))), context());
+    expect(conditions[0]).toMatchObject({ type: 'MemoryPressure', flapping: { count: 3 } });
+  });
+
   it('remembers a limited number of lost races, and counts all', () => {
     const races = Array.from({ length: REMEMBERED_EVENTS + 1 }, (_, n): ModelEvent => {
       return { kind: 'lostRace', race: { podName: `pod-${n}`, cgroup: '/', kills: 2, atMs: n } };
@@ -390,6 +522,43 @@ describe('statusDocument', () => {
     expect(evictions).toMatchObject([{ outcome: 'failed', reason: 'EPERM', chargedBytes: null }]);
   });
 
+  it('shows what a former run left, at the times of its wall clock', () => {
+    const former = {
+      podId: 'id-of-old',
+      podName: 'old',
+      hard: true,
+      gracePeriodMs: 0,
+      message: 'The node was low on resource: memory.',
+      decidedAtMs: -5000,
+      decidedWallMs: Date.UTC(2025, 0, 1),
+      outcome: outcome(
+        'old',
+        { kind: 'evicted' },
+        { timing: { killedAtMs: -4999, endedAtMs: -4900 } },
+      ),
+    };
+    const model = modelOf({ kind: 'restored', evictions: [former] }, seen(EVICTING));
+    expect(statusDocument(model, context()).evictions).toMatchObject([
+      {
+        pod: 'old',
+        decidedAt: '2025-01-01T00:00:00.000Z',
+        timing: { killedMs: 1, endedMs: 100 },
+      },
+      { pod: 'leak', decidedAt: '2026-01-01T12:00:10.000Z' },
+    ]);
+  });
+
+  it('says where the state is kept, and what is wrong with that', () => {
+    const kept = (model: Model) => statusDocument(model, context()).state;
+    const file = '/var/lib/evictd/state-1';
+    expect(kept(EMPTY_MODEL)).toStrictEqual({ file, writtenAt: null, ageMs: null, error: null });
+    const written = modelOf({ kind: 'kept', atMs: 10_000 });
+    expect(kept(written)).toMatchObject({ writtenAt: '2026-01-01T12:00:10.000Z', ageMs: 1000 });
+    const failed = updateModel(written, { kind: 'degraded', part: STATE, reason: 'ENOSPC' });
+    expect(kept(failed)).toMatchObject({ ageMs: 1000, error: 'ENOSPC' });
+    expect(statusDocument(written, context({ stateFile: undefined })).state).toBeNull();
+  });
+
   it('before anything was read has nulls, no numbers', () => {
     const document = statusDocument(EMPTY_MODEL, context());
     expect(document.node).toMatchObject({ usageBytes: null, workingSetBytes: null });
@@ -402,9 +571,9 @@ describe('statusDocument', () => {
       graceRemainingMs: null,
     });
     expect(document.conditions).toStrictEqual([
-      { type: 'MemoryPressure', status: false, lastObservedAgeMs: null },
-      { type: 'DiskPressure', status: false, lastObservedAgeMs: null },
-      { type: 'PIDPressure', status: false, lastObservedAgeMs: null },
+      { type: 'MemoryPressure', status: false, lastObservedAgeMs: null, flapping: null },
+      { type: 'DiskPressure', status: false, lastObservedAgeMs: null, flapping: null },
+      { type: 'PIDPressure', status: false, lastObservedAgeMs: null, flapping: null },
     ]);
   });
 

@@ -27,6 +27,8 @@ export function decisionTurn(kind: keyof typeof DECISIONS): Turn {
     state: { ...INITIAL_STATE, observations: [observation(available)], met, due: met },
     conditions: kind === 'calm' ? [] : ['MemoryPressure'],
     decision: DECISIONS[kind],
+    ranked: undefined,
+    events: [],
     wakeAtMs: undefined,
     podsDueAtMs: 0,
     podsRead: { atMs: 0, tookMs: 0 },

@@ -44,6 +44,9 @@ export function newsOf(line: string): DaemonNews | undefined {
         killedMs: number(fields['killedMs']),
         endedMs: number(fields['endedMs']),
       };
+    // What the other lines tell already.
+    case 'event':
+      return undefined;
     default:
       return isSevere(fields) ? { kind: 'remark', atMs, text: remark(fields) } : undefined;
   }

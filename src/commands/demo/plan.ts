@@ -87,6 +87,9 @@ export const LIMITS_MS = {
   tidy: 5000,
 } as const;
 
+/** How often the cgroups are read and the story is shown, ms. */
+export const FRAME_MS = 80;
+
 /** How long the node is shown at rest before the leak starts, ms. */
 export const CALM_MS = 600;
 
@@ -105,6 +108,7 @@ export function daemonArguments(directory: string, socketPath: string): readonly
     '--eviction-pressure-transition-period=1s',
     ...PODS.map(podFlag),
     `--socket=${socketPath}`,
+    '--state-dir=none',
     '--log-level=info',
   ];
 }

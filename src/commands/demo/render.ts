@@ -16,6 +16,8 @@ const BAR_LIMITS = { least: 8, most: 64 } as const;
 const WHO_WIDTH = 7;
 /** "+12.345 s " */
 const OFFSET_WIDTH = 10;
+/** What each line of a replay begins with. */
+const REPLAY = 'replay ';
 
 /** SGR parameters. Source: ECMA-48, 8.3.117. */
 const COLORS: Record<Tone | 'dim' | 'title', string> = {
@@ -32,7 +34,8 @@ const COLORS: Record<Tone | 'dim' | 'title', string> = {
  * allow, no more than its rows less one: the oldest lines of the timeline give way. Pure.
  */
 export function render(story: Story, canvas: Canvas): readonly string[] {
-  const title = `evictd demo: a node of ${mebibytes(NODE_BYTES)}, ${THRESHOLD_TEXT}`;
+  const what = story.isReplay ? 'REPLAY of a recorded run' : 'evictd demo';
+  const title = `${what}: a node of ${mebibytes(NODE_BYTES)}, ${THRESHOLD_TEXT}`;
   const bars = [
     paint(cut(title, canvas), 'title', canvas),
     nodeBar(story, canvas),
@@ -47,7 +50,8 @@ export function render(story: Story, canvas: Canvas): readonly string[] {
 
 /** A line of the timeline without a terminal. */
 export function plainLine(story: Story, { atMs, who, text }: StoryLine): string {
-  return `${offset(atMs - story.startMs).padStart(OFFSET_WIDTH)}  ${who.padEnd(WHO_WIDTH)} ${text}`;
+  const start = `${story.isReplay ? REPLAY : ''}${offset(atMs - story.startMs).padStart(OFFSET_WIDTH)}`;
+  return `${start}  ${who.padEnd(WHO_WIDTH)} ${text}`;
 }
 
 function nodeBar(story: Story, canvas: Canvas): string {
@@ -102,10 +106,10 @@ function levelCell(bytes: number, width: number): number {
 
 /** A line of the timeline, its text wrapped and indented below itself. */
 function timelineLines(story: Story, line: StoryLine, canvas: Canvas): readonly string[] {
-  const indent = OFFSET_WIDTH + 2 + WHO_WIDTH + 1;
   const head = plainLine(story, { ...line, text: '' });
+  const indent = head.length;
   return wrap(line.text, Math.max(20, canvas.columns - indent)).map((text, at) => {
-    const start = at === 0 ? head : ' '.repeat(indent);
+    const start = at === 0 ? head : (story.isReplay ? REPLAY : '').padEnd(indent);
     return paint(cut(start + text, canvas), line.tone, canvas);
   });
 }

@@ -4,6 +4,8 @@ import { type DemoPod, LEAK_RATES, NODE_BYTES, PODS, THRESHOLD_TEXT } from './pl
 /** Something that happened, with the monotonic time in ms. */
 export type Happening = { readonly atMs: number } & (
   | { readonly kind: 'nodeMade'; readonly directory: string }
+  /** What follows was recorded: all pods run, and the threshold lies at this usage. */
+  | { readonly kind: 'replaying'; readonly levelBytes: number }
   | { readonly kind: 'podRunning'; readonly pod: string; readonly pid: number }
   | { readonly kind: 'ready'; readonly pid: number; readonly levelsBytes: readonly number[] }
   | { readonly kind: 'witnessing'; readonly levelBytes: number }
@@ -22,8 +24,8 @@ export type Happening = { readonly atMs: number } & (
       readonly kind: 'evicting';
       readonly pod: string;
       readonly reason: string;
-      /** What had evictd read: the kernel, or a timer of its own. */
-      readonly wokenBy: 'kernel' | 'timer';
+      /** What had evictd read: the kernel, or a timer of its own; a recording does not tell. */
+      readonly wokenBy: 'kernel' | 'timer' | 'recording';
     }
   | {
       readonly kind: 'evicted';
@@ -57,6 +59,8 @@ export interface PodView {
 /** All that is to be shown. */
 export interface Story {
   readonly startMs: number;
+  /** Whether it happened another time: each line and each screen says so. */
+  readonly isReplay: boolean;
   readonly nodeBytes: number;
   /** The usage at which the threshold is crossed. */
   readonly levelBytes: number | undefined;
@@ -67,9 +71,10 @@ export interface Story {
 }
 
 /** The story before anything happened. */
-export function emptyStory(startMs: number): Story {
+export function emptyStory(startMs: number, isReplay = false): Story {
   return {
     startMs,
+    isReplay,
     nodeBytes: 0,
     levelBytes: undefined,
     crossedAtMs: undefined,
@@ -98,6 +103,12 @@ function withFacts(story: Story, happening: Happening): Story {
       return withPod(story, happening.pod, { state: 'ended' });
     case 'witnessing':
       return { ...story, levelBytes: happening.levelBytes };
+    case 'replaying':
+      return {
+        ...story,
+        levelBytes: happening.levelBytes,
+        pods: story.pods.map((view) => ({ ...view, state: 'running' })),
+      };
     case 'crossed':
       return { ...story, crossedAtMs: happening.atMs };
     case 'usage':
@@ -141,6 +152,11 @@ function lineOf(story: Story, happening: Happening): StoryLine | undefined {
   switch (happening.kind) {
     case 'nodeMade':
       return line('demo', `a node of ${mebibytes(NODE_BYTES)}: ${happening.directory}`);
+    case 'replaying':
+      return line(
+        'demo',
+        `a node of ${mebibytes(NODE_BYTES)}, ${THRESHOLD_TEXT}: recorded samples, decided anew; nothing is killed`,
+      );
     case 'podRunning':
       return line(happening.pod, podText(story, happening.pod, happening.pid));
     case 'ready': {
@@ -208,6 +224,7 @@ function sinceEvent({ crossedAtMs }: Story, { atMs }: Happening): string {
 
 function evictingText(happening: Extract<Happening, { kind: 'evicting' }>): string {
   const { pod, reason, wokenBy } = happening;
+  if (wokenBy === 'recording') return `evicts ${pod}: ${reason}`;
   return `woken by ${wokenBy === 'kernel' ? 'the kernel' : 'a timer'}, evicts ${pod}: ${reason}`;
 }
 

@@ -11,7 +11,7 @@ export interface ToldEviction {
 export interface ToldDecision {
   readonly decidedAtMs: number;
   readonly killedAtMs: number;
-  readonly wokenBy: 'kernel' | 'timer';
+  readonly wokenBy: 'kernel' | 'timer' | 'recording';
 }
 
 /** What was seen, by the demo itself unless it says otherwise. */

@@ -44,6 +44,8 @@ export interface DaemonOptions {
   readonly notify?: boolean;
   /** `default` leaves the flag out; by default a socket in a directory of its own. */
   readonly socket?: string | 'default';
+  /** `--state-dir`, by default `none`; `default` leaves the flag out. */
+  readonly stateDir?: string;
   /** Starts the daemon; what follows is its command line. */
   readonly wrapper?: readonly string[];
   /** Runs it as another user and group. */
@@ -96,6 +98,7 @@ export function runArguments(options: DaemonOptions, socketPath: string | undefi
     'run',
     ...(options.node === undefined ? [] : ['--node-cgroup', options.node]),
     ...(socketPath === undefined ? [] : ['--socket', socketPath]),
+    ...(options.stateDir === 'default' ? [] : ['--state-dir', options.stateDir ?? 'none']),
     ...(options.notify === false ? [] : ['--kernel-memcg-notification']),
     ...(options.args ?? []),
   ];

@@ -70,6 +70,7 @@ function run<T>(options: RaceOptions, more: { readonly block?: number }): Promis
     ...(withoutAddon ? ['env', 'EVICTD_NATIVE_PATH=none'] : []),
     ...[process.execPath, MAIN, 'run', '--node-cgroup', '{node}'],
     ...['--socket', options.askOn ?? 'none'],
+    ...['--state-dir', 'none'],
     ...['--eviction-hard', 'memory.available<{headroom}'],
     ...(notify ? ['--kernel-memcg-notification'] : []),
     ...flags,

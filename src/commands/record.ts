@@ -1,0 +1,197 @@
+import {
+  concatMap,
+  defer,
+  EMPTY,
+  from,
+  fromEvent,
+  merge,
+  type Observable,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
+import type { FlagValues } from '../config/flags.ts';
+import { type KubeletSource, type RecordSettings, recordSettings } from '../config/record-flags.ts';
+import type { ScenarioConfig } from '../config/scenario-config.ts';
+import { formatDuration } from '../core/duration.ts';
+import { describeError, EvictdError, escapeControl } from '../core/errors.ts';
+import {
+  type KubeletSample,
+  kubeletScenario,
+  trimmedSample,
+} from '../simulation/kubelet-recording.ts';
+import { type ScenarioTurn, scenarioOf } from '../simulation/recording.ts';
+import type { Scenario } from '../simulation/scenario.ts';
+import { askKubelet } from '../sources/kubelet.ts';
+import { liveScheduler, monotonicMs } from '../sources/live-scheduler.ts';
+import type { SamplesHead } from '../surfaces/samples.ts';
+import { daemonSamples } from './record/daemon.ts';
+import { formatScenario } from './record/format.ts';
+import { Kept } from './record/keep.ts';
+import { fileOutput } from './record/output.ts';
+import { packageVersion } from './version.ts';
+
+/**
+ * `evictd record`: writes what a running daemon, or a kubelet, saw as a scenario for `simulate`; until
+ * its duration is over, SIGINT or SIGTERM.
+ *
+ * @returns the exit status
+ * @throws EvictdError EVICTD_NOT_RUNNING, EVICTD_UNREACHABLE, EVICTD_KUBELET, EVICTD_OUTPUT, and what
+ * `recordSettings` and the loader of a kubelet's configuration throw
+ */
+export async function recordCommand(values: FlagValues): Promise<number> {
+  const settings = recordSettings(values);
+  const { source, file } = settings;
+  const config = source.kind === 'kubelet' ? await kubeletConfig(values) : undefined;
+  const output = file === undefined ? undefined : fileOutput(file);
+  try {
+    const scenario = await (source.kind === 'kubelet'
+      ? recordKubelet(settings, source, config ?? {})
+      : recordDaemon(settings, source.socketPath));
+    const text = formatScenario(scenario);
+    if (output === undefined) process.stdout.write(text);
+    else output.write(text);
+    say(`${scenario.ticks.length} samples of ${scenario.pods.length} pods are written`);
+    return 0;
+  } finally {
+    output?.close();
+  }
+}
+
+/** Standard output is for the scenario. */
+function say(text: string): void {
+  process.stderr.write(`evictd: ${escapeControl(text)}\n`);
+}
+
+/** Emits when the recording is to end. */
+function ended$({ durationMs }: RecordSettings): Observable<unknown> {
+  return merge(
+    fromEvent(process, 'SIGINT'),
+    fromEvent(process, 'SIGTERM'),
+    durationMs === 0 ? EMPTY : timer(durationMs, liveScheduler),
+  );
+}
+
+/** Goes through all that comes until the recording is to end. */
+function collect<T>(settings: RecordSettings, source$: Observable<T>, take: (one: T) => void) {
+  return new Promise<void>((resolve, reject) => {
+    source$
+      .pipe(takeUntil(ended$(settings)), tap(take))
+      .subscribe({ complete: resolve, error: reject });
+  });
+}
+
+async function recordDaemon(settings: RecordSettings, socketPath: string): Promise<Scenario> {
+  const { intervalMs, maxSamples } = settings;
+  const turns = new Kept<ScenarioTurn>(maxSamples, isCalmTurn);
+  let head: SamplesHead | undefined;
+  let lost = 0;
+  let config: ScenarioConfig | undefined;
+  await collect(settings, daemonSamples(socketPath, intervalMs), (line) => {
+    switch (line.kind) {
+      case 'Samples':
+        head = line;
+        if (line.pressure) say('a threshold is met already: its grace counts from here');
+        return;
+      case 'config':
+        config = line.config;
+        return;
+      case 'dropped':
+        lost += line.count;
+        return;
+      case 'turn':
+        turns.add(config === undefined ? line : { ...line, config });
+        config = undefined;
+    }
+  });
+  const since = head?.startedAt ?? new Date().toISOString();
+  if (lost > 0) say(`${lost} samples were lost: this recorder was too slow`);
+  return scenarioOf({
+    name: nameFor(since),
+    description: [
+      `recorded by evictd ${packageVersion()} from evictd ${head?.version ?? ''} on`,
+      `${head?.nodeCgroup ?? ''} at ${since}, samples at least each ${formatDuration(intervalMs)}`,
+      ...remarks(turns.dropped, lost),
+    ].join(' '),
+    config: head?.config ?? {},
+    node: {
+      dedicatedImageFs: head?.dedicatedImageFs ?? false,
+      splitImageFs: head?.splitImageFs ?? false,
+    },
+    pods: head?.pods ?? [],
+    evicting: head?.evicting ?? false,
+    turns: turns.samples,
+  });
+}
+
+function isCalmTurn({ calm, decision, outcome, config }: ScenarioTurn): boolean {
+  return calm && decision.kind === 'none' && outcome === null && config === undefined;
+}
+
+async function recordKubelet(
+  settings: RecordSettings,
+  source: KubeletSource,
+  config: ScenarioConfig,
+): Promise<Scenario> {
+  const { intervalMs, maxSamples } = settings;
+  const since = new Date().toISOString();
+  // What is calm is the kubelet's to know: the oldest go.
+  const samples = new Kept<KubeletSample>(maxSamples, () => false);
+  const sampled$ = timer(0, intervalMs, liveScheduler).pipe(
+    // One at a time: a slow kubelet is asked less often.
+    concatMap(() => defer(() => from(kubeletSample(source, samples.samples.length > 0)))),
+  );
+  await collect(settings, sampled$, (sample) => samples.add(sample));
+  return kubeletScenario({
+    name: nameFor(since),
+    description: [
+      `recorded by evictd ${packageVersion()} from the kubelet at ${source.url.host} at ${since},`,
+      `samples each ${formatDuration(intervalMs)}`,
+      ...remarks(samples.dropped, 0),
+    ].join(' '),
+    config,
+    samples: samples.samples,
+  });
+}
+
+/** What the kubelet says now; after the first time a failure is a sample too. */
+async function kubeletSample(source: KubeletSource, mayFail: boolean): Promise<KubeletSample> {
+  const atMs = monotonicMs();
+  try {
+    const { summary, pods } = await askKubelet(source);
+    const live = pods.filter(({ status }) => !/^(Succeeded|Failed)$/.test(status?.phase ?? ''));
+    return trimmedSample({ atMs, summary, pods: live });
+  } catch (error) {
+    if (!mayFail || !(error instanceof EvictdError)) throw error;
+    say(describeError(error));
+    return { atMs, summary: undefined, pods: [] };
+  }
+}
+
+/** By its file, or else what a kubelet has by default. */
+async function kubeletConfig(values: FlagValues): Promise<ScenarioConfig> {
+  const [{ loadChecked }, { recordedConfig }] = await Promise.all([
+    import('../config/load.ts'),
+    import('../config/recorded-config.ts'),
+  ]);
+  const file = values['--config'];
+  const given: FlagValues = {
+    ...(file === undefined ? {} : { '--config': file }),
+    '--compatibility': ['kubelet'],
+    '--pod-parent': ['kubepods'],
+  };
+  const { settings, warnings } = loadChecked(given);
+  for (const warning of warnings) say(warning);
+  return recordedConfig(settings);
+}
+
+function nameFor(time: string): string {
+  return `recording-${time.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`;
+}
+
+function remarks(dropped: number, lost: number): readonly string[] {
+  return [
+    ...(dropped > 0 ? [`(${dropped} were left out beyond --max-samples, calm ones first)`] : []),
+    ...(lost > 0 ? [`(${lost} were lost)`] : []),
+  ];
+}

@@ -1,0 +1,79 @@
+import { type IncomingMessage, request } from 'node:http';
+import { createInterface } from 'node:readline';
+import { Observable } from 'rxjs';
+import { formatDuration } from '../../core/duration.ts';
+import { SAMPLES_VERSION, type SampleLine } from '../../surfaces/samples.ts';
+import { unanswered } from '../unanswered.ts';
+
+/** How long the daemon may take to answer, ms. */
+const ANSWER_LIMIT_MS = 5000;
+/** What is read of an answer that is an error, characters. */
+const REFUSAL_LENGTH = 1000;
+
+/**
+ * The samples of a running daemon, its head first. Completes when the daemon ends the stream. Cold;
+ * holds a connection.
+ *
+ * Errors with EVICTD_NOT_RUNNING when nobody listens, EVICTD_UNREACHABLE when nobody answers, or not
+ * with samples.
+ */
+export function daemonSamples(socketPath: string, intervalMs: number): Observable<SampleLine> {
+  return new Observable((subscriber) => {
+    const path = `/v1/samples?interval=${encodeURIComponent(formatDuration(intervalMs))}`;
+    const fail = (cause: unknown): void => subscriber.error(unanswered(socketPath, cause));
+    const late = setTimeout(() => asked.destroy(new Error('no answer in time')), ANSWER_LIMIT_MS);
+    let isHeadRead = false;
+    const take = (text: string): void => {
+      const line = parse(text);
+      const isHead = line?.kind === 'Samples' && line.apiVersion === SAMPLES_VERSION;
+      if (line === undefined || (!isHeadRead && !isHead)) {
+        fail(new Error('what answers is no evictd of this version'));
+        return;
+      }
+      isHeadRead = true;
+      subscriber.next(line);
+    };
+    const asked = request({ socketPath, path, agent: false }, (response) => {
+      clearTimeout(late);
+      if (response.statusCode === 200) readLines(response, take, () => subscriber.complete());
+      else readRefusal(response, (why) => fail(new Error(why)));
+    });
+    asked.on('error', fail);
+    asked.end();
+    return () => {
+      clearTimeout(late);
+      asked.destroy();
+    };
+  });
+}
+
+/** A daemon that ends, or is ended, takes the connection with it: what came stays. */
+function readLines(response: IncomingMessage, take: (text: string) => void, end: () => void): void {
+  const lines = createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY });
+  lines.on('line', take);
+  lines.on('close', end);
+  lines.on('error', end);
+}
+
+function readRefusal(response: IncomingMessage, tell: (why: string) => void): void {
+  let text = '';
+  response.setEncoding('utf8');
+  response.on('data', (part: string) => {
+    text = (text + part).slice(0, REFUSAL_LENGTH);
+  });
+  response.on('error', (error) => tell(error.message));
+  response.on('end', () => {
+    const { error } = (parse(text) ?? {}) as { readonly error?: unknown };
+    const why = typeof error === 'string' ? `: ${error}` : '';
+    tell(`it answered with HTTP status ${response.statusCode}${why}`);
+  });
+}
+
+function parse(text: string): SampleLine | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as SampleLine) : undefined;
+  } catch {
+    return undefined;
+  }
+}
