@@ -503,11 +503,6 @@ export function nodeViewOf(
 }
 
 /** What a reload leaves as it is: all that was opened or raised once. */
-function onlyAtStart(settings: Settings): Pick<Settings, (typeof ONLY_AT_START)[number]> {
-  const { nodeCgroup, socket, stateDir, scheduling, allowPidKill } = settings;
-  return { nodeCgroup, socket, stateDir, scheduling, allowPidKill };
-}
-
 export const ONLY_AT_START = [
   'nodeCgroup',
   'socket',
@@ -515,6 +510,11 @@ export const ONLY_AT_START = [
   'scheduling',
   'allowPidKill',
 ] as const satisfies readonly (keyof Settings)[];
+type OnlyAtStart = Pick<Settings, (typeof ONLY_AT_START)[number]>;
+
+function onlyAtStart(settings: Settings): OnlyAtStart {
+  return Object.fromEntries(ONLY_AT_START.map((key) => [key, settings[key]])) as OnlyAtStart;
+}
 
 function selectionOf({
   podParents,
