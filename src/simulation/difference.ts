@@ -96,6 +96,9 @@ function outcome(tick: TickResult | undefined): readonly string[] {
         `evicts ${pod}, grace ${gracePeriodSeconds}s${killFailed ? ', which fails' : ''}`,
     ),
     ...(evictd?.escalated ?? []).map((pod) => `cuts the grace of ${pod}`),
+    ...(evictd?.flapping ?? []).map(
+      ({ condition, kind }) => `${condition} ${kind === 'began' ? 'flaps' : 'flaps no more'}`,
+    ),
     ...admit.map(({ pod, admit: isAdmitted }) => `${isAdmitted ? 'admits' : 'refuses'} ${pod}`),
   ];
   return facts.length === 0 ? ['calm'] : facts;

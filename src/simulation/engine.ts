@@ -8,6 +8,7 @@ import { admitPod } from '../core/admission.ts';
 import type { Decision, EvictionOutcome } from '../core/decision.ts';
 import { formatDuration, parseDuration } from '../core/duration.ts';
 import { assert, describeError, EvictdError } from '../core/errors.ts';
+import { type Flapping, flapping, NOT_FLAPPING } from '../core/flapping.ts';
 import type { KubernetesPod, Summary } from '../core/kubernetes.ts';
 import { EVICTED } from '../core/message.ts';
 import type { SignalObservation } from '../core/observation.ts';
@@ -39,6 +40,7 @@ import { type Prepared, prepare, readable, type SettingsReader } from './prepare
 import type {
   AdmittedPod,
   EvictedPod,
+  FlapFact,
   ImageEntry,
   KillOutcome,
   ResultEvent,
@@ -139,14 +141,14 @@ class SimulatedSample implements Sample {
   readonly #pods: () => readonly PodObservation[];
 
   constructor(
-    { nowMs, observations, overLimits = NONE, ...rest }: Omit<Sample, 'pods'>,
+    { nowMs, observations, overLimits = NONE, outcome, reclaimed }: Omit<Sample, 'pods'>,
     pods: () => readonly PodObservation[],
   ) {
     this.nowMs = nowMs;
     this.observations = observations;
     this.overLimits = overLimits;
-    if (rest.outcome !== undefined) this.outcome = rest.outcome;
-    if (rest.reclaimed !== undefined) this.reclaimed = rest.reclaimed;
+    if (outcome !== undefined) this.outcome = outcome;
+    if (reclaimed !== undefined) this.reclaimed = reclaimed;
     this.#pods = pods;
   }
 
@@ -166,6 +168,7 @@ interface Told {
   readonly escalated: string[];
   readonly images: string[];
   readonly disruptionTarget: string[];
+  readonly flapping: FlapFact[];
   settlingReadings: number;
   why: string | undefined;
 }
@@ -176,6 +179,7 @@ class Run {
   #prepared: Prepared;
   #byName: ReadonlyMap<string, PodSpec> = new Map();
   #state: State = INITIAL_STATE;
+  #flapping: Flapping = NOT_FLAPPING;
   #pending: Pending | undefined;
 
   constructor(prepared: Prepared, options: SimulationOptions) {
@@ -232,8 +236,20 @@ class Run {
     summary: Summary | null | undefined,
     { memAvailableBytes }: MemoryFacts = {},
   ): void {
-    const seen: Seen = { ...moment, active: this.#activePods(moment), memAvailableBytes };
+    const { tick, index, nowMs, told } = moment;
+    const active = this.#activePods(moment);
+    const seen: Seen = { tick, index, nowMs, told, active, memAvailableBytes };
     this.#carryOut(policy, this.#view(summary, seen), seen);
+    if (this.#prepared.isOwn) this.#noteFlaps(moment);
+  }
+
+  #noteFlaps({ nowMs, told }: Moment): void {
+    const { pressureTransitionPeriodMs } = this.#prepared.later;
+    const { conditions } = this.#state;
+    this.#flapping = flapping(this.#flapping, conditions, nowMs, pressureTransitionPeriodMs);
+    for (const { condition, kind, count, sinceMs } of this.#flapping.notices) {
+      told.flapping.push({ condition, kind, count, since: formatDuration(sinceMs) });
+    }
   }
 
   /** Steps through a sample, and carries out what is decided until nothing more is. */
@@ -459,31 +475,44 @@ function nothingTold(): Told {
     escalated: [],
     images: [],
     disruptionTarget: [],
+    flapping: [],
     settlingReadings: 0,
     why: undefined,
   };
 }
 
-/** Undefined where there is nothing that only evictd tells. */
-function factsOf({
+/** What only evictd tells; undefined where that is nothing. */
+function factsOf(told: Told): TickFacts | undefined {
+  return isAnything(told) ? toldFacts(told) : undefined;
+}
+
+function isAnything(told: Told): boolean {
+  const { refused, ended, escalated, images, disruptionTarget, settlingReadings, why } = told;
+  const lists = [ended, escalated, images, disruptionTarget, told.flapping];
+  const isListed = refused.size > 0 || lists.some(({ length }) => length > 0);
+  return isListed || settlingReadings > 0 || why !== undefined;
+}
+
+function toldFacts({
   refused,
   ended,
   escalated,
   images,
   disruptionTarget,
+  flapping: flaps,
   settlingReadings,
   why,
-}: Told): TickFacts | undefined {
-  const facts: TickFacts = {
+}: Told): TickFacts {
+  return {
     ...(refused.size === 0 ? {} : { refused: [...refused] }),
     ...(ended.length === 0 ? {} : { ended }),
     ...(escalated.length === 0 ? {} : { escalated }),
     ...(images.length === 0 ? {} : { images }),
     ...(disruptionTarget.length === 0 ? {} : { disruptionTarget }),
+    ...(flaps.length === 0 ? {} : { flapping: flaps }),
     ...(settlingReadings === 0 ? {} : { settlingReadings }),
     ...(why === undefined ? {} : { why }),
   };
-  return Object.keys(facts).length === 0 ? undefined : facts;
 }
 
 /** By what was read since: the same figures would only decide the same again. */

@@ -150,10 +150,22 @@ export interface TickFacts {
   readonly escalated?: readonly string[];
   /** Evicted pods whose status has the condition DisruptionTarget: they went for the node's sake. */
   readonly disruptionTarget?: readonly string[];
+  /** Node conditions that come and go: told when that is found, and when it is over. */
+  readonly flapping?: readonly FlapFact[];
   /** Why nothing was done under pressure. */
   readonly why?: string;
   /** The images that the collection took, in this order. */
   readonly images?: readonly string[];
   /** How many readings were awaited after a collection while space still came back. */
   readonly settlingReadings?: number;
+}
+
+/** That a condition was set again and again. */
+export interface FlapFact {
+  readonly condition: string;
+  readonly kind: 'began' | 'ended';
+  /** How often it was set. */
+  readonly count: number;
+  /** When it was set the first time. */
+  readonly since: string;
 }

@@ -195,7 +195,7 @@ function availableText(step: ObservedStep | undefined, signal: Signal): string {
 
 function factLines(facts: TickFacts | undefined): readonly Act[] {
   if (facts === undefined) return [];
-  const { refused = [], ended = [] } = facts;
+  const { refused = [], ended = [], flapping = [] } = facts;
   return [
     ...(refused.length === 0
       ? []
@@ -203,6 +203,10 @@ function factLines(facts: TickFacts | undefined): readonly Act[] {
     ...ended.map(({ pod, at, outcome }) => ({
       text: `${pod} ended at ${shortMoment(at)}: ${outcome}`,
     })),
+    ...flapping.map(({ condition, kind, count, since }) => {
+      const verb = kind === 'began' ? 'flaps' : 'flaps no more';
+      return { text: `${condition} ${verb}: set ${count} times since ${shortMoment(since)}` };
+    }),
   ];
 }
 

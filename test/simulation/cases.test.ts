@@ -129,6 +129,17 @@ describe('C04 (k/k#115516): flapping', () => {
     expect(held).toStrictEqual([...oneCycle, ...oneCycle, ...oneCycle, ...oneCycle]);
   });
 
+  it('is told after the third time, once; by evictd’s rules', () => {
+    const told = (rules: (typeof BOTH)[number]): readonly unknown[] =>
+      run(scenarioOf('c04', config, [], rounds), rules).ticks.flatMap(
+        ({ at, evictd }) => evictd?.flapping?.map((flap) => ({ at, ...flap })) ?? [],
+      );
+    expect(told('evictd')).toStrictEqual([
+      { at: '660s', condition: 'DiskPressure', kind: 'began', count: 3, since: '0s' },
+    ]);
+    expect(told('kubelet')).toStrictEqual([]);
+  });
+
   it.each(BOTH)('with a minimum reclaim of 2% stays; %s', (rules) => {
     const damped = { ...config, evictionMinimumReclaim: { 'nodefs.available': '2%' } };
     const held = conditions(run(scenarioOf('c04b', damped, [], rounds), rules));
