@@ -1,6 +1,5 @@
 import { isatty } from 'node:tty';
 import { Command, CommanderError, Option as CommanderOption, type Help } from 'commander';
-import { EMPTY } from 'rxjs';
 import {
   conditionsFromFlags,
   type FlagValues,
@@ -19,7 +18,7 @@ import {
 } from '../config/options.ts';
 import { assert, EvictdError, escapeControl } from '../core/errors.ts';
 import { tuneEngine } from './engine.ts';
-import { hangups, loadAgain } from './reload.ts';
+import { loadAgain, noteHangups } from './reload.ts';
 
 const STANDARD_OUTPUT = 1;
 
@@ -40,12 +39,12 @@ const EXECUTORS: Record<
 > = {
   run: async (values) => {
     // A terminal that is gone is no wish for other settings.
-    const hangups$ = isatty(STANDARD_OUTPUT) ? EMPTY : hangups();
+    const tellHangups = isatty(STANDARD_OUTPUT) ? undefined : noteHangups();
     const load = await settingsLoader(values);
     const checked = load();
     tuneEngine();
     const { runCommand } = await import('./run.ts');
-    return runCommand(checked, { hangups$, loadAgain: () => loadAgain(values) });
+    return runCommand(checked, { tellHangups, loadAgain: () => loadAgain(values) });
   },
   'check-config': async (values) => {
     const { checkConfigCommand } = await import('./check-config.ts');

@@ -1,5 +1,4 @@
 import { Worker } from 'node:worker_threads';
-import { Observable } from 'rxjs';
 import type { FlagValues } from '../config/flags.ts';
 import type { CheckedSettings } from '../config/settings.ts';
 
@@ -34,21 +33,23 @@ export function loadAgain(values: FlagValues): Promise<Reloaded> {
   });
 }
 
+/** Has each SIGHUP told from now on; returns what ends that. */
+export type TellHangups = (tell: () => void) => () => void;
+
 /**
- * Each SIGHUP, those included that come before anybody subscribes: without a listener the first one
- * would end the process.
+ * Each SIGHUP, those included that come before anybody asks for them: without a listener the first one
+ * would end the process. It stands before the daemon's libraries are loaded, and needs none.
  */
-export function hangups(): Observable<void> {
+export function noteHangups(): TellHangups {
   let isMissed = false;
   const note = (): void => {
     isMissed = true;
   };
   process.on('SIGHUP', note);
-  return new Observable((subscriber) => {
-    const tell = (): void => subscriber.next();
+  return (tell) => {
     process.on('SIGHUP', tell);
     process.off('SIGHUP', note);
     if (isMissed) tell();
     return () => process.off('SIGHUP', tell);
-  });
+  };
 }

@@ -2,12 +2,13 @@ import { existsSync } from 'node:fs';
 import { hostname, setPriority } from 'node:os';
 import { isatty } from 'node:tty';
 import {
+  EMPTY,
   firstValueFrom,
   from,
   fromEvent,
   map,
   mergeMap,
-  type Observable,
+  Observable,
   race,
   take,
   throttle,
@@ -31,7 +32,7 @@ import { openSink } from '../surfaces/sink.ts';
 import { type Samples, type StatusSocket, serveStatus } from '../surfaces/socket.ts';
 import { STATE, statusDocument } from '../surfaces/status.ts';
 import { unlimitedWarnings } from './check-config.ts';
-import type { Reloaded } from './reload.ts';
+import type { Reloaded, TellHangups } from './reload.ts';
 import { packageVersion } from './version.ts';
 
 /** How long log lines may take to get out at the end, ms. */
@@ -127,7 +128,7 @@ export async function runCommand(
   });
   const running = daemon.start();
   running.add(
-    reloading.hangups$
+    hangupsOf(reloading)
       .pipe(
         // What comes while a reload runs is one more reload.
         throttle(() => from(reload(daemon, reloading, log)), { leading: true, trailing: true }),
@@ -155,9 +156,15 @@ function stopSignals(isTerminal: boolean) {
 
 /** How the settings are read again, and when. */
 export interface Reloading {
-  readonly hangups$: Observable<void>;
+  /** Undefined where a hangup ends the daemon. */
+  readonly tellHangups: TellHangups | undefined;
   /** Never rejects. */
   readonly loadAgain: () => Promise<Reloaded>;
+}
+
+function hangupsOf({ tellHangups }: Reloading): Observable<void> {
+  if (tellHangups === undefined) return EMPTY;
+  return new Observable((subscriber) => tellHangups(() => subscriber.next()));
 }
 
 /** Takes in the settings as they stand now; bad ones leave the former in force. */
