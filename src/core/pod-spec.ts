@@ -72,18 +72,22 @@ const NO_REQUESTS: ContainerRequests = { memory: ZERO, ephemeralStorage: ZERO };
  */
 export function podSpec(pod: KubernetesPod, rules: Rules): PodSpec {
   const { metadata, spec } = pod;
+  const containers = (spec.containers ?? []).map(quantitiesOf);
+  const initContainers = (spec.initContainers ?? []).map(quantitiesOf);
+  const all: Containers = { containers, initContainers };
+  const overhead = quantitiesIn(spec.overhead);
   return {
     id: metadata.uid,
     name: `${metadata.namespace}/${metadata.name}`,
     priority: spec.priority ?? 0,
     qosClass: qosClassOf(pod),
     protectedBecause: criticalBecause(pod),
-    memoryRequestNano: requestOf(pod, 'memory', rules),
-    ephemeralStorageRequestNano: requestOf(pod, 'ephemeral-storage', rules),
+    memoryRequestNano: requestOf(all, memoryRequest, overhead.memory, rules),
+    ephemeralStorageRequestNano: requestOf(all, storageRequest, overhead.ephemeralStorage, rules),
     gracePeriodSeconds: spec.terminationGracePeriodSeconds ?? undefined,
-    containers: containerRequests(pod),
+    containers: containerRequests(all),
     localVolumes: (spec.volumes ?? []).filter(isLocal).map(({ name }) => name),
-    storageLimits: storageLimits(pod),
+    storageLimits: storageLimits(spec.volumes ?? [], all, overhead.ephemeralStorage),
   };
 }
 
@@ -116,22 +120,71 @@ function quantityOf(list: ResourceList | null | undefined, name: string): Quanti
   return value === undefined || value === null ? undefined : readQuantity(String(value));
 }
 
-type Resource = 'memory' | 'ephemeral-storage';
-type Kind = 'requests' | 'limits';
+/** What a list says of the resources that are looked at. */
+interface Quantities {
+  readonly memory: Quantity | undefined;
+  readonly ephemeralStorage: Quantity | undefined;
+}
+
+const NOTHING: Quantities = { memory: undefined, ephemeralStorage: undefined };
+
+function quantitiesIn(list: ResourceList | null | undefined): Quantities {
+  if (list === undefined || list === null) return NOTHING;
+  return {
+    memory: quantityOf(list, 'memory'),
+    ephemeralStorage: quantityOf(list, 'ephemeral-storage'),
+  };
+}
+
+/** A container with its quantities read, each once. */
+interface ContainerQuantities {
+  readonly name: string;
+  /** Of an init container: that it goes on beside the others. */
+  readonly goesOn: boolean;
+  readonly requests: Quantities;
+  readonly storageLimit: Quantity | undefined;
+}
+
+interface Containers {
+  readonly containers: readonly ContainerQuantities[];
+  readonly initContainers: readonly ContainerQuantities[];
+}
+
+function quantitiesOf({
+  name,
+  resources,
+  restartPolicy,
+}: KubernetesContainer): ContainerQuantities {
+  return {
+    name,
+    goesOn: restartPolicy === 'Always',
+    requests: quantitiesIn(resources?.requests),
+    storageLimit: quantityOf(resources?.limits, 'ephemeral-storage'),
+  };
+}
+
+/** What is summed up of each container. */
+type Summand = (container: ContainerQuantities) => Quantity | undefined;
+
+const memoryRequest: Summand = ({ requests }) => requests.memory;
+const storageRequest: Summand = ({ requests }) => requests.ephemeralStorage;
+const storageLimit: Summand = (container) => container.storageLimit;
 
 /**
  * What the pod requests. The kubelet ranks by an older sum: each init container by itself, also one that
  * goes on, and the overhead only beside a request. Source: kubelet `GetResourceRequestQuantity`.
  */
-function requestOf(pod: KubernetesPod, resource: Resource, rules: Rules): bigint {
-  const overheadNano = quantityOf(pod.spec.overhead, resource)?.nano ?? 0n;
-  if (rules.podRequest === 'evictd') {
-    return (ofContainers(pod, 'requests', resource)?.nano ?? 0n) + overheadNano;
-  }
-  const of = ({ resources }: KubernetesContainer): bigint =>
-    quantityOf(resources?.requests, resource)?.nano ?? 0n;
-  let most = (pod.spec.containers ?? []).reduce((nano, container) => nano + of(container), 0n);
-  for (const own of (pod.spec.initContainers ?? []).map(of)) if (own > most) most = own;
+function requestOf(
+  all: Containers,
+  summand: Summand,
+  overhead: Quantity | undefined,
+  rules: Rules,
+): bigint {
+  const overheadNano = overhead?.nano ?? 0n;
+  if (rules.podRequest === 'evictd') return (ofContainers(all, summand)?.nano ?? 0n) + overheadNano;
+  const of = (container: ContainerQuantities): bigint => summand(container)?.nano ?? 0n;
+  let most = all.containers.reduce((nano, container) => nano + of(container), 0n);
+  for (const own of all.initContainers.map(of)) if (own > most) most = own;
   return most === 0n ? 0n : most + overheadNano;
 }
 
@@ -142,17 +195,15 @@ function requestOf(pod: KubernetesPod, resource: Resource, rules: Rules): bigint
  * Source: Kubernetes, component-helpers `PodRequests` and `PodLimits`.
  */
 function ofContainers(
-  { spec }: KubernetesPod,
-  kind: Kind,
-  resource: Resource,
+  { containers, initContainers }: Containers,
+  summand: Summand,
 ): Quantity | undefined {
-  const of = ({ resources }: KubernetesContainer) => quantityOf(resources?.[kind], resource);
-  let together = (spec.containers ?? []).map(of).reduce(sumOf, undefined);
+  let together = containers.map(summand).reduce(sumOf, undefined);
   let goingOn: Quantity | undefined;
   let most: Quantity | undefined;
-  for (const container of spec.initContainers ?? []) {
-    const own = of(container);
-    if (container.restartPolicy === 'Always') {
+  for (const container of initContainers) {
+    const own = summand(container);
+    if (container.goesOn) {
       together = sumOf(together, own);
       goingOn = sumOf(goingOn, own);
       most = larger(most, goingOn);
@@ -173,36 +224,35 @@ function larger(left: Quantity | undefined, right: Quantity | undefined): Quanti
   return right !== undefined && right.nano > left.nano ? right : left;
 }
 
-function containerRequests({ spec }: KubernetesPod): ReadonlyMap<string, ContainerRequests> {
-  const requests = new Map<string, ContainerRequests>();
-  for (const { name, resources } of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
-    if (requests.has(name)) continue;
-    const memory = quantityOf(resources?.requests, 'memory');
-    const ephemeralStorage = quantityOf(resources?.requests, 'ephemeral-storage');
-    const isNone = memory === undefined && ephemeralStorage === undefined;
-    requests.set(
-      name,
-      isNone ? NO_REQUESTS : { memory: memory ?? ZERO, ephemeralStorage: ephemeralStorage ?? ZERO },
-    );
+function containerRequests({
+  containers,
+  initContainers,
+}: Containers): ReadonlyMap<string, ContainerRequests> {
+  const byName = new Map<string, ContainerRequests>();
+  for (const { name, requests } of [...containers, ...initContainers]) {
+    if (byName.has(name)) continue;
+    const { memory = ZERO, ephemeralStorage = ZERO } = requests;
+    byName.set(name, requests === NOTHING ? NO_REQUESTS : { memory, ephemeralStorage });
   }
-  return requests;
+  return byName;
 }
 
 /** Source: kubelet `emptyDirLimitEviction` and the two checks after it. */
-function storageLimits(pod: KubernetesPod): StorageLimits | undefined {
-  const { spec } = pod;
-  const emptyDirs = (spec.volumes ?? []).flatMap(({ name, emptyDir }) => {
+function storageLimits(
+  volumes: readonly KubernetesVolume[],
+  all: Containers,
+  overhead: Quantity | undefined,
+): StorageLimits | undefined {
+  const emptyDirs = volumes.flatMap(({ name, emptyDir }) => {
     const text = emptyDir?.sizeLimit;
     const limit = text === undefined || text === null ? undefined : readQuantity(String(text));
     return limit !== undefined && limit.nano > 0n ? [limitOf(name, limit)] : [];
   });
   const containers = new Map<string, StorageLimit>();
-  for (const { name, resources } of spec.containers ?? []) {
-    const limit = quantityOf(resources?.limits, 'ephemeral-storage');
+  for (const { name, storageLimit: limit } of all.containers) {
     if (limit !== undefined && limit.nano !== 0n) containers.set(name, limitOf(name, limit));
   }
-  const sum = ofContainers(pod, 'limits', 'ephemeral-storage');
-  const overhead = quantityOf(spec.overhead, 'ephemeral-storage');
+  const sum = ofContainers(all, storageLimit);
   const most = sum && sumOf(sum, overhead);
   const limits = {
     emptyDirs,

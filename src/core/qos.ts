@@ -16,28 +16,29 @@ const CLASSES: readonly string[] = ['Guaranteed', 'Burstable', 'BestEffort'] sat
 export function qosClassOf({ spec, status }: KubernetesPod): QosClass {
   const named = status?.qosClass;
   if (typeof named === 'string' && CLASSES.includes(named)) return named as QosClass;
-  const requests = new Map<string, bigint>();
-  const limits = new Map<string, bigint>();
+  const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
+  let isBestEffort = true;
   let isGuaranteed = true;
-  for (const { resources } of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
-    addAll(requests, resources?.requests);
-    isGuaranteed = addAll(limits, resources?.limits) === RESOURCES.length && isGuaranteed;
+  for (const name of RESOURCES) {
+    let requested = 0n;
+    let limited = 0n;
+    for (const { resources } of containers) {
+      const limit = positive(resources?.limits, name);
+      if (limit === 0n) isGuaranteed = false;
+      limited += limit;
+      requested += positive(resources?.requests, name);
+    }
+    if (requested !== 0n || limited !== 0n) isBestEffort = false;
+    if (requested !== limited) isGuaranteed = false;
   }
-  if (requests.size === 0 && limits.size === 0) return 'BestEffort';
-  const isEqual = [...requests].every(([name, nano]) => limits.get(name) === nano);
-  return isGuaranteed && isEqual && requests.size === limits.size ? 'Guaranteed' : 'Burstable';
+  if (isBestEffort) return 'BestEffort';
+  return isGuaranteed ? 'Guaranteed' : 'Burstable';
 }
 
-/** Adds what of the list counts; returns how many of the resources that are. */
-function addAll(sums: Map<string, bigint>, list: ResourceList | null | undefined): number {
-  let count = 0;
-  for (const name of RESOURCES) {
-    const text = list?.[name];
-    if (text === undefined || text === null) continue;
-    const nano = parseQuantity(String(text));
-    if (nano <= 0n) continue;
-    sums.set(name, (sums.get(name) ?? 0n) + nano);
-    count += 1;
-  }
-  return count;
+/** What the list says of a resource; 0 for nothing, and for less. */
+function positive(list: ResourceList | null | undefined, name: string): bigint {
+  const text = list?.[name];
+  if (text === undefined || text === null) return 0n;
+  const nano = parseQuantity(String(text));
+  return nano > 0n ? nano : 0n;
 }

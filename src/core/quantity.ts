@@ -92,27 +92,40 @@ export function parseQuantity(text: string): bigint {
   return parsePlainQuantity(text) ?? parseAnyQuantity(text);
 }
 
-/** Most quantities are of this form, and are read in a third of the time. */
-const PLAIN = /^([0-9]{1,9})(Ki|Mi|Gi|k|M|G)?$/;
+/** Most quantities are a few digits and a usual suffix, and are read in a fraction of the time. */
+const PLAIN_FACTORS: ReadonlyMap<string, number> = new Map([
+  ['Ki', 2 ** 10],
+  ['Mi', 2 ** 20],
+  ['Gi', 2 ** 30],
+  ['k', 1e3],
+  ['M', 1e6],
+  ['G', 1e9],
+]);
+
+/**
+ * So many digits of these stay below 2^53, or are a multiple of a power of two that a double holds;
+ * without a suffix, so many more.
+ */
+const PLAIN_DIGITS = 9;
+const BARE_DIGITS = 15;
+
+const ZERO = '0'.charCodeAt(0);
 
 /** Undefined for any other form. */
 function parsePlainQuantity(text: string): bigint | undefined {
-  const match = PLAIN.exec(text);
-  if (match === null) return undefined;
-  const [, digits, suffix = ''] = match;
-  return BigInt(Number(digits) * PLAIN_FACTORS[suffix as keyof typeof PLAIN_FACTORS]) * NANO;
+  let value = 0;
+  let count = 0;
+  for (; count <= BARE_DIGITS; count += 1) {
+    const digit = text.charCodeAt(count) - ZERO;
+    // Beyond the end it is no number.
+    if (!(digit >= 0 && digit <= 9)) break;
+    value = 10 * value + digit;
+  }
+  const isBare = count === text.length;
+  if (count === 0 || count > (isBare ? BARE_DIGITS : PLAIN_DIGITS)) return undefined;
+  const factor = isBare ? 1 : PLAIN_FACTORS.get(text.slice(count));
+  return factor === undefined ? undefined : BigInt(value * factor) * NANO;
 }
-
-/** Nine digits of these stay below 2^53, or are a multiple of a power of two that a double holds. */
-const PLAIN_FACTORS = {
-  '': 1,
-  Ki: 2 ** 10,
-  Mi: 2 ** 20,
-  Gi: 2 ** 30,
-  k: 1e3,
-  M: 1e6,
-  G: 1e9,
-} as const;
 
 function parseAnyQuantity(text: string): bigint {
   const match = text.length > MAX_LENGTH ? null : QUANTITY.exec(text);
@@ -143,6 +156,7 @@ export function readQuantity(text: string): Quantity {
 /** The notation of a text that {@link parseQuantity} reads. */
 export function quantityFormat(text: string): QuantityFormat {
   if (text.endsWith('i')) return 'binary';
+  if (!text.includes('e') && !text.includes('E')) return 'decimal';
   return /[eE][+-]?[0-9]/.test(text) ? 'exponent' : 'decimal';
 }
 

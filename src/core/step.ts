@@ -28,6 +28,7 @@ import {
   compareThresholds,
   isMet,
   type Threshold,
+  type ThresholdId,
   thresholdId,
   thresholdLevel,
 } from './threshold.ts';
@@ -329,39 +330,54 @@ function unexpired(
  * could not be read is calm.
  */
 function observe(policy: Policy, before: State, sample: Sample): State {
-  const { observations = [] } = sample;
+  const { nowMs, observations = [] } = sample;
   const isRead = new Map(observations.map((observation) => [observation.signal, observation]));
   const keepsMissing = policy.rules.missingSignal === 'evictd' || sample.isComplete !== true;
-  const wasMet = new Set(before.met.map(thresholdId));
-  const wasDue = new Set(before.due.map(thresholdId));
+  const wasMet = idsOf(before.met);
+  const wasDue = idsOf(before.due);
   const met = policy.thresholds.filter((threshold) => {
     const observation = isRead.get(threshold.signal);
     if (observation === undefined) return keepsMissing && wasMet.has(thresholdId(threshold));
     return isMet(threshold, observation, wasDue.has(thresholdId(threshold)));
   });
   const readAndMet = met.filter((threshold) => isRead.has(threshold.signal));
-  const isSameBurst = before.met.length > 0 || sample.nowMs - before.metAtMs < BURST_GAP_MS;
-  const firstObserved = firstObservedAt(met, before.firstObserved, sample.nowMs);
+  const isSameBurst = before.met.length > 0 || nowMs - before.metAtMs < BURST_GAP_MS;
+  const firstObserved = firstObservedAt(met, before.firstObserved, nowMs);
+  // Each field by its name: this is done at every reading, and a spread takes three times as long.
   return {
-    ...before,
     observations: mergeObservations(before.observations, observations),
     met,
     firstObserved,
-    due: pastGrace(met, firstObserved, sample.nowMs).filter(
+    due: pastGrace(met, firstObserved, nowMs).filter(
       // Nothing becomes due unseen: the pressure may have gone before its grace was over.
       (threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),
     ),
-    conditionsObserved: conditionsLastObserved(readAndMet, before.conditionsObserved, sample.nowMs),
-    metAtMs: met.length > 0 ? sample.nowMs : before.metAtMs,
+    conditionsObserved: conditionsLastObserved(readAndMet, before.conditionsObserved, nowMs),
+    inFlight: before.inFlight,
+    passedOver: before.passedOver,
+    pidsAwaitedUntilMs: before.pidsAwaitedUntilMs,
+    metAtMs: met.length > 0 ? nowMs : before.metAtMs,
     said: before.said && isSameBurst,
+    noCandidateAtMs: before.noCandidateAtMs,
+    noCandidateCause: before.noCandidateCause,
     impossible: isSameBurst ? before.impossible : undefined,
-    announced: isSameBurst ? before.announced : NOTHING_ANNOUNCED,
+    reclaiming: before.reclaiming,
+    collectedAtMs: before.collectedAtMs,
     overLimits:
       sample.overLimits?.filter(
         ({ pod }) => pod.protectedBecause === undefined && !before.passedOver.has(pod.id),
       ) ?? before.overLimits,
+    statsTimesNs: before.statsTimesNs,
+    announced: isSameBurst ? before.announced : NOTHING_ANNOUNCED,
+    conditions: before.conditions,
   };
 }
+
+function idsOf(thresholds: readonly Threshold[]): ReadonlySet<ThresholdId> {
+  return thresholds.length === 0 ? NO_IDS : new Set(thresholds.map(thresholdId));
+}
+
+const NO_IDS: ReadonlySet<ThresholdId> = new Set();
 
 const NOTHING_ANNOUNCED: ReadonlySet<string> = new Set();
 

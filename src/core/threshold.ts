@@ -1,6 +1,6 @@
 import type { SignalObservation } from './observation.ts';
 import { canonicalQuantity, quantityFormat } from './quantity.ts';
-import { SIGNALS, type Signal } from './signal.ts';
+import { SIGNAL_NAMES, SIGNALS, type Signal } from './signal.ts';
 import { compareText } from './text.ts';
 
 /**
@@ -30,8 +30,16 @@ export interface Threshold {
 /** A threshold's name: unique, since a signal has at most one threshold of each kind. */
 export type ThresholdId = `${Threshold['kind']}:${Signal}`;
 
-export function thresholdId(threshold: Threshold): ThresholdId {
-  return `${threshold.kind}:${threshold.signal}`;
+export function thresholdId({ kind, signal }: Threshold): ThresholdId {
+  return IDS[kind][signal];
+}
+
+/** Made once: each step asks for many of them. */
+const IDS = { hard: idsOf('hard'), soft: idsOf('soft') };
+
+function idsOf(kind: Threshold['kind']): Readonly<Record<Signal, ThresholdId>> {
+  const ids = SIGNAL_NAMES.map((signal) => [signal, `${kind}:${signal}`] as const);
+  return Object.fromEntries(ids) as Record<Signal, ThresholdId>;
 }
 
 const NANO = 1_000_000_000n;

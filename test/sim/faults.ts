@@ -291,8 +291,8 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/timestamp.ts',
-    text: "const seconds = sign === '-' ? local + offset : local - offset;",
-    replacement: 'const seconds = local;',
+    text: 'BigInt(local - zone)',
+    replacement: 'BigInt(local)',
     breaks: 'offsets of times are left out',
   },
   {
