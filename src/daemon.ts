@@ -447,7 +447,7 @@ function reportKeeping(
   kept$: Observable<KeepingNotice>,
 ): Subscription {
   // What failed at the start has been said.
-  const before = keeping?.claimedAtMs === undefined ? 'failed' : undefined;
+  const before = keeping?.claimedAtMs === undefined ? keeping?.trouble : undefined;
   return kept$
     .pipe(
       map((notice) => (notice.kind === 'failed' ? notice.reason : undefined)),

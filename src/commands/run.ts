@@ -22,7 +22,7 @@ import { INITIAL_STATE } from '../core/step.ts';
 import { createDaemon, type Daemon, type Keeping, ONLY_AT_START } from '../daemon.ts';
 import { bootClock } from '../kernel/boot.ts';
 import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
-import { statField } from '../kernel/process-stat.ts';
+import { isExiting, statField } from '../kernel/process-stat.ts';
 import { loadNative, type NativeAddon } from '../native/index.ts';
 import { liveScheduler, monotonicMs } from '../sources/live-scheduler.ts';
 import { type FoundState, type StateFile, stateFile, type Writer } from '../state/file.ts';
@@ -328,8 +328,10 @@ function foundSnapshot(found: FoundState, store: StateFile, log: Log): Keeping['
   return found.kind === 'state' ? found.snapshot : undefined;
 }
 
+/** One that has ended and is not waited for yet is in the process table with its start time. */
 function lives({ pid, startTime }: Writer): boolean {
-  return pid !== process.pid && startTime !== '' && statField(pid, 'startTime') === startTime;
+  const isKnown = pid !== process.pid && startTime !== '';
+  return isKnown && statField(pid, 'startTime') === startTime && !isExiting(pid);
 }
 
 /** What a default socket may fail with and be left out. */

@@ -1,8 +1,12 @@
+/** Nobody misspells what is longer; comparing takes the product of two lengths. */
+const MOST_COMPARED = 200;
+
 /**
  * The name that `text` is most likely a misspelling of: the least number of characters to insert,
  * delete or replace, at most a third of the name's length; the first of several.
  */
 export function nearestName(text: string, names: readonly string[]): string | undefined {
+  if (text.length > MOST_COMPARED) return undefined;
   let nearest: { name: string; distance: number } | undefined;
   for (const name of names) {
     const limit = Math.floor(name.length / 3);

@@ -3,7 +3,7 @@ import type { FlagValues } from '../config/flags.ts';
 import { escapeControl } from '../core/errors.ts';
 import { approximateCount } from '../core/quantity.ts';
 import { SIGNALS } from '../core/signal.ts';
-import { shortMoment, wrap } from './layout.ts';
+import { foldRounds, type Round, shortMoment, wrap } from './layout.ts';
 import type { Scenario, SimulationResult, TickResult } from './scenario.ts';
 import { observedRun, type Run } from './story.ts';
 
@@ -31,7 +31,10 @@ export function tellDifference(scenario: Scenario, flags: FlagValues): string {
     '',
     ...beside('', ['as configured'], [`with ${change}`], SAME),
     ...faultLines(own.result, other.result),
-    ...scenario.ticks.flatMap(({ at }, index) => roundLines(at, index, own, other)),
+    ...foldRounds(
+      scenario.ticks.map(({ at }, index) => roundOf(at, index, own, other)),
+      TIME,
+    ),
     '',
     ...wrap(
       `what would have happened with ${change}: ${difference(own.result, other.result)}`,
@@ -55,17 +58,25 @@ function faultLines(own: SimulationResult, other: SimulationResult): readonly st
   return beside('', left ?? [], right ?? [], own.error === other.error ? SAME : DIFFERS);
 }
 
-function roundLines(at: string, index: number, own: Run, other: Run): readonly string[] {
+function roundOf(at: string, index: number, own: Run, other: Run): Round {
   const [left, right] = [own, other].map(({ result }) => outcome(result.ticks[index]));
   const figures = figuresText(own, index) ?? figuresText(other, index) ?? 'no summary';
-  return [
-    ...wrap(figures, WIDTH - TIME).map(
-      (line, row) => margin(row === 0 ? shortMoment(at) : '') + line,
-    ),
-    ...pairs(left ?? [], right ?? []).flatMap(([one, another]) =>
-      beside('', [one], [another], one === another ? SAME : DIFFERS),
-    ),
-  ];
+  const facts = pairs(left ?? [], right ?? []);
+  const held = [own, other].map(({ result }) => result.ticks[index]?.nodeConditions ?? []);
+  const isQuiet = [left, right].every(
+    (side, at) => side?.join() === 'calm' || side?.join() === held[at]?.join(),
+  );
+  return {
+    lines: [
+      ...wrap(figures, WIDTH - TIME).map(
+        (line, row) => margin(row === 0 ? shortMoment(at) : '') + line,
+      ),
+      ...facts.flatMap(([one, another]) =>
+        beside('', [one], [another], one === another ? SAME : DIFFERS),
+      ),
+    ],
+    alike: isQuiet ? JSON.stringify(facts) : undefined,
+  };
 }
 
 /** What both saw, of the signals that have a threshold. */

@@ -16,35 +16,51 @@ export interface Gauged {
 }
 
 /**
- * A signal against the nearest of its thresholds: `memory.available ███░░|░░░░░ 60Mi < 100Mi hard`. The
- * mark is the threshold, the bar what is available: as long as it ends to the left of the mark the
- * threshold is met. Undefined for a signal without a threshold.
+ * A signal against the nearest of its thresholds, of those that are met if any is:
+ * `memory.available ███░░|░░░░░ 60Mi < 100Mi hard`. The mark is the threshold, the bar what is available:
+ * as long as it ends to the left of the mark the threshold is met. Undefined for a signal without a
+ * threshold.
  */
 export function gauge(observation: SignalObservation, gauged: Gauged): string | undefined {
   const { signal, available, capacity } = observation;
-  const { state, nowMs } = gauged;
+  const { state } = gauged;
   const due = new Set(state.due.map(thresholdId));
   const [nearest] = gauged.thresholds
     .filter((threshold) => threshold.signal === signal)
     .map((threshold) => {
       const level = thresholdLevel(threshold, capacity, due.has(thresholdId(threshold)));
-      return { threshold, level, distance: Math.abs(available - level) };
+      const isMet = available < level;
+      return { threshold, level, isMet, distance: Math.abs(available - level) };
     })
-    .sort((left, right) => left.distance - right.distance);
+    .sort(
+      (left, right) => Number(right.isMet) - Number(left.isMet) || left.distance - right.distance,
+    );
   if (nearest === undefined) return undefined;
   const { threshold, level } = nearest;
   const { unit } = SIGNALS[signal];
-  const [has, needs] = [approximateCount(available, unit), approximateCount(level, unit)];
-  const relation = `${has} ${available < level ? '<' : '≥'} ${needs}`;
-  return [signal, bar(available, level), relation, kindOf(threshold, state, nowMs)].join(' ');
+  const relation = `${approximateCount(available, unit)} ${available < level ? '<' : '≥'}`;
+  const own = thresholdLevel(threshold, capacity, false);
+  const needs = approximateCount(own, unit);
+  const more = level === own ? '' : `+${approximateCount(level - own, unit)}`;
+  return [signal, bar(available, level), relation, needs + more, kindOf(threshold, gauged)].join(
+    ' ',
+  );
 }
 
-/** Of a soft threshold that is met, for how long of its grace it has been. */
-function kindOf(threshold: Threshold, { firstObserved }: State, nowMs: number): string {
+/** Of a soft threshold that is met, for how long of its grace it has been; nothing is left of one that is over. */
+function kindOf(threshold: Threshold, { state, nowMs }: Gauged): string {
   const { kind, gracePeriodMs } = threshold;
-  const sinceMs = firstObserved.get(thresholdId(threshold));
+  const sinceMs = state.firstObserved.get(thresholdId(threshold));
   if (kind === 'hard' || sinceMs === undefined) return kind;
-  return `${kind}, ${formatDuration(nowMs - sinceMs)} of ${formatDuration(gracePeriodMs)}`;
+  const [passed, grace] = [formatMs(nowMs - sinceMs), formatMs(gracePeriodMs)];
+  return nowMs - sinceMs < gracePeriodMs
+    ? `${kind}, ${passed} of ${grace}`
+    : `${kind}, past its ${grace}`;
+}
+
+/** What is measured has nanoseconds: nobody reads them. */
+function formatMs(ms: number): string {
+  return formatDuration(Math.round(ms));
 }
 
 function bar(available: number, level: number): string {

@@ -59,3 +59,32 @@ export function wrap(text: string, width: number): readonly string[] {
   }
   return line === '' && lines.length > 0 ? lines : [...lines, line];
 }
+
+/** The lines of one round, and what it has in common with others that say nothing more. */
+export interface Round {
+  readonly lines: readonly string[];
+  /** Undefined where it tells of something that was done or found. */
+  readonly alike: string | undefined;
+}
+
+/** So many rounds that are alike are all shown. */
+const FEW_ALIKE = 3;
+
+/** The rounds' lines; of many in a row that are alike the first and the last stand for all. */
+export function foldRounds(rounds: readonly Round[], indent: number): readonly string[] {
+  const lines: string[] = [];
+  for (let from = 0; from < rounds.length; ) {
+    const { alike } = rounds[from] as Round;
+    let to = from + 1;
+    while (alike !== undefined && to < rounds.length && rounds[to]?.alike === alike) to += 1;
+    const run = rounds.slice(from, to);
+    const left = run.length - 2;
+    const shown = run.length > FEW_ALIKE ? [run[0], run.at(-1)] : run;
+    const parts = shown.map((round) => round?.lines ?? []);
+    const fold = run.length > FEW_ALIKE ? [`${' '.repeat(indent)}… ${left} rounds like it`] : [];
+    const [first = [], ...others] = parts;
+    lines.push(...first, ...fold, ...others.flat());
+    from = to;
+  }
+  return lines;
+}

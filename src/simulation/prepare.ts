@@ -86,7 +86,7 @@ export function prepare(
     memorySource: settings.memorySource,
     checksLimits: config.localStorageCapacityIsolation ?? true,
     pods: scenario.pods.map((pod, index) =>
-      specOf(pod, `pods[${index}]`, rules, isOwn ? scenario.evictd?.protected : undefined),
+      specOf(pod, `pods[${index}]`, rules, isOwn, scenario.evictd?.protected),
     ),
     warnings: [
       ...warnings,
@@ -101,11 +101,14 @@ function specOf(
   pod: KubernetesPod,
   path: string,
   rules: Rules,
+  isOwn: boolean,
   guarded: ScenarioExtension['protected'],
 ): PodSpec {
   const spec = readable(path, () => podSpec(pod, rules));
-  const because = spec.protectedBecause ?? guarded?.[spec.name];
-  return because === spec.protectedBecause ? spec : { ...spec, protectedBecause: because };
+  // A recording has a reason beside the annotation that protects the pod by any rules: it says more.
+  const reason = guarded?.[spec.name];
+  const isProtected = isOwn || spec.protectedBecause !== undefined;
+  return reason === undefined || !isProtected ? spec : { ...spec, protectedBecause: reason };
 }
 
 function layoutOf({ dedicatedImageFs, splitImageFs }: Scenario['node']): FilesystemLayout {

@@ -91,12 +91,14 @@ export function checkScenario(data: unknown): Scenario {
     const [error] = isScenario.errors ?? [];
     throw error === undefined ? refused({}, 'no scenario') : faultOf(error, data);
   }
-  checkPods(data);
+  const names = checkPods(data);
+  checkNames(data, names);
   checkTimes(data);
   return data;
 }
 
-function checkPods({ pods }: Scenario): void {
+/** Returns the names of all pods, `namespace/name`. */
+function checkPods({ pods }: Scenario): ReadonlySet<string> {
   const uids = new Set<string>();
   const names = new Set<string>();
   for (const [index, { metadata }] of pods.entries()) {
@@ -113,6 +115,31 @@ function checkPods({ pods }: Scenario): void {
     }
     uids.add(uid);
     names.add(full);
+  }
+  return names;
+}
+
+/** What is said of a pod that is not there would be left out of account unseen. */
+function checkNames({ ticks, evictd }: Scenario, names: ReadonlySet<string>): void {
+  const check = (path: string, name: string): void => {
+    if (names.has(name)) return;
+    const message = `no pod of the scenario${suggestion(name, [...names])}`;
+    throw refused({ key: path, value: name }, message);
+  };
+  const checkKeys = (path: string, map: object | undefined): void => {
+    for (const name of Object.keys(map ?? {})) check(path, name);
+  };
+  checkKeys('evictd.protected', evictd?.protected);
+  checkKeys('evictd.kills', evictd?.kills);
+  for (const [index, tick] of ticks.entries()) {
+    if (tick.evictd?.kills !== undefined)
+      checkKeys(`ticks[${index}].evictd.kills`, tick.evictd.kills);
+    for (const [at, name] of (tick.killFails ?? []).entries()) {
+      check(`ticks[${index}].killFails[${at}]`, name);
+    }
+    for (const [at, name] of (tick.activePods ?? []).entries()) {
+      check(`ticks[${index}].activePods[${at}]`, name);
+    }
   }
 }
 

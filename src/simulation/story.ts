@@ -7,10 +7,10 @@ import type { Policy } from '../core/policy.ts';
 import { approximateCount } from '../core/quantity.ts';
 import { RULE_SETS } from '../core/rules.ts';
 import { SIGNALS, type Signal } from '../core/signal.ts';
-import type { Threshold } from '../core/threshold.ts';
+import { type Threshold, thresholdId } from '../core/threshold.ts';
 import { type ObservedStep, simulate } from './engine.ts';
 import { gauge } from './gauge.ts';
-import { flow, shortMoment, wrap } from './layout.ts';
+import { flow, foldRounds, type Round, shortMoment, wrap } from './layout.ts';
 import { rankingTable } from './ranking.ts';
 import type { AdmittedPod, Scenario, SimulationResult, TickFacts, TickResult } from './scenario.ts';
 
@@ -57,8 +57,12 @@ export function tellStory(
       : [`configuration error: ${result.error}`]),
     ...(result.evictd?.warnings ?? []).flatMap((text) => indented(wrap(`warning: ${text}`, WIDTH))),
     '',
-    ...result.ticks.flatMap((tick, index) => roundLines(tick, steps[index] ?? [], explain)),
-    endLine(result),
+    ...foldRounds(
+      result.ticks.map((tick, index) => roundOf(tick, steps[index] ?? [], explain)),
+      INDENT,
+    ),
+    ...unreadLines(steps.flat()),
+    ...wrap(endLine(result), WIDTH),
   ];
   return `${lines.map((line) => escapeControl(line).trimEnd()).join('\n')}\n`;
 }
@@ -86,11 +90,7 @@ function thresholdText({ kind, signal, value, gracePeriodMs, minimumReclaim }: T
   ].join(' ');
 }
 
-function roundLines(
-  tick: TickResult,
-  steps: readonly ObservedStep[],
-  explain: boolean,
-): readonly string[] {
+function roundOf(tick: TickResult, steps: readonly ObservedStep[], explain: boolean): Round {
   const gauges = gaugesOf(steps);
   const conditions = tick.nodeConditions.join(', ');
   const acts = actLines(tick, steps);
@@ -106,9 +106,36 @@ function roundLines(
       ...(explain && step !== undefined ? indented(rankingTable(step)) : []),
     ]),
   ];
-  return body.map(
-    (line, index) => `${(index === 0 ? shortMoment(tick.at) : '').padEnd(INDENT)}${line}`,
+  return {
+    lines: body.map(
+      (line, index) => `${(index === 0 ? shortMoment(tick.at) : '').padEnd(INDENT)}${line}`,
+    ),
+    alike: acts.length === 0 ? `${metText(steps)} ${conditions}` : undefined,
+  };
+}
+
+/** Which thresholds are met after a round, and whether anything was read in it. */
+function metText(steps: readonly ObservedStep[]): string {
+  const last = steps.at(-1);
+  if (last?.sample.observations === undefined) return 'nothing was read';
+  return last.result.state.met.map(thresholdId).join();
+}
+
+/** A signal that no summary had: its name may be misspelt there. Thresholds that follow others are left out. */
+function unreadLines(steps: readonly ObservedStep[]): readonly string[] {
+  const wanted = new Set(
+    steps.flatMap(({ policy }) => policy.thresholds.map(({ signal }) => signal)),
   );
+  const read = new Set(
+    steps.flatMap(({ sample }) => sample.observations ?? []).map(({ signal }) => signal),
+  );
+  const unread = [...wanted].filter((signal) => !read.has(signal) && !isDerived(signal));
+  if (unread.length === 0 || steps.length === 0) return [];
+  return wrap(`never read, though thresholds are about it: ${unread.join(', ')}`, WIDTH);
+}
+
+function isDerived(signal: Signal): boolean {
+  return signal === 'allocatableMemory.available' || SIGNALS[signal].filesystem === 'containerfs';
 }
 
 function indented(lines: readonly string[]): readonly string[] {
@@ -137,7 +164,7 @@ function actLines(tick: TickResult, steps: readonly ObservedStep[]): readonly Ac
   const decided = steps.flatMap((step, index): readonly Act[] => {
     const { decision } = step.result;
     if (decision.kind !== 'evict') {
-      const text = decisionText(decision, step, steps[index + 1]);
+      const text = decisionText(decision, step, steps[index + 1]) ?? staleText(step, index === 0);
       return text === undefined ? [] : [{ text, step }];
     }
     const evicted = tick.evicted[evictions];
@@ -186,6 +213,18 @@ const INACTIONS: Readonly<
   reclaiming: () => 'waits for the end of a collection',
   reclaimed: () => 'that was enough',
 };
+
+/** What is due by figures that are no newer than those it was last decided on. */
+function staleText({ sample, result }: ObservedStep, isFirst: boolean): string | undefined {
+  const { decision, state } = result;
+  if (!isFirst || decision.kind !== 'none' || decision.why !== 'calm') return undefined;
+  const isRead = ({ signal }: Threshold): boolean =>
+    sample.observations?.some((observation) => observation.signal === signal) ?? false;
+  const due = state.due.filter(isRead).map(({ signal }) => signal);
+  if (due.length === 0) return undefined;
+  const signals = [...new Set(due)].join(', ');
+  return `decides nothing: the figures are no newer than those before (${signals})`;
+}
 
 function availableText(step: ObservedStep | undefined, signal: Signal): string {
   const observation = step?.sample.observations?.find((one) => one.signal === signal);

@@ -351,7 +351,9 @@ export function statusDocument(model: Model, context: StatusContext) {
       readAt: wall(observation.atMs),
       ageMs: age(observation.atMs),
     })),
-    filesystems: model.filesystems.map((state) => filesystemStatus(state, age, wall)),
+    filesystems: model.filesystems
+      .filter(({ name }) => isWatched(name, context.policy))
+      .map((state) => filesystemStatus(state, age, wall)),
     layout: layoutStatus(model.filesystems),
     thresholds: context.policy.thresholds.map((threshold) =>
       thresholdStatus(model, threshold, context),
@@ -420,6 +422,11 @@ function stateStatus(
 }
 
 export type StatusDocument = ReturnType<typeof statusDocument>;
+
+/** Whether a threshold is about the filesystem: others are not read. */
+function isWatched(name: FilesystemName, { thresholds }: Policy): boolean {
+  return thresholds.some(({ signal }) => SIGNALS[signal].filesystem === name);
+}
 
 function filesystemStatus(
   { name, path, reading, error, stale }: FilesystemState,
