@@ -118,6 +118,8 @@ export interface Keeping {
   readonly found: Snapshot | undefined;
   /** When it was written that this is the one who keeps it; undefined where that failed. */
   readonly claimedAtMs: number | undefined;
+  /** Why that failed. */
+  readonly trouble: string | undefined;
   /** Now; CLOCK_BOOTTIME is known within bounds, of which one or the other is on the safe side. */
   readonly moment: (bound: 'earliest' | 'latest') => Moment;
 }
@@ -447,7 +449,7 @@ function reportKeeping(
   kept$: Observable<KeepingNotice>,
 ): Subscription {
   // What failed at the start has been said.
-  const before = keeping?.claimedAtMs === undefined ? keeping?.trouble : undefined;
+  const before = keeping?.trouble;
   return kept$
     .pipe(
       map((notice) => (notice.kind === 'failed' ? notice.reason : undefined)),

@@ -299,13 +299,16 @@ async function openState(
     found = foundSnapshot(await inTime(store.open()), store, log);
     // Whoever comes later sees whose it is; and the first writing that counts is not the first one.
     await inTime(store.write(found ?? snapshotOf(NOTHING_KEPT, moment('latest'), 0)));
-    return { keeping: { store, found, moment, claimedAtMs: monotonicMs() }, trouble: undefined };
+    const claimedAtMs = monotonicMs();
+    const keeping: Keeping = { store, found, moment, claimedAtMs, trouble: undefined };
+    return { keeping, trouble: undefined };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     if (!stateDir.explicit && (dryRun || process.getuid?.() !== 0)) {
       return { keeping: undefined, trouble: `nothing is kept over a restart: ${why}` };
     }
-    return { keeping: { store, found, moment, claimedAtMs: undefined }, trouble: why };
+    const keeping: Keeping = { store, found, moment, claimedAtMs: undefined, trouble: why };
+    return { keeping, trouble: why };
   }
 }
 

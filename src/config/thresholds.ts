@@ -52,34 +52,32 @@ const parseGracePeriodMs = durationWithin({ min: 0, max: Number.POSITIVE_INFINIT
 export function checkThresholds(texts: ThresholdTexts): CheckedThresholds {
   const { level, reclaim } = RULES[texts.compatibility];
   const gracePeriodsMs = parseEach(texts.softGracePeriod, parseGracePeriodMs);
-  const parsedSoft = parseEach(texts.soft, level);
-  // Without a grace it is a hard one, and counts for what the pods may use together as well.
-  const softValues =
-    gracePeriodsMs.get('memory.available') === 0
-      ? withAllocatable(parsedSoft, texts.soft, texts)
-      : parsedSoft;
+  const softValues = parseEach(texts.soft, level);
   const hardValues = parseEach(texts.hard, level);
-  const hard = withAllocatable(hardValues, texts.hard, texts);
-  const minimumReclaims = withAllocatable(
-    parseEach(texts.minimumReclaim, reclaim),
-    texts.minimumReclaim,
-    texts,
-  );
-  const thresholds: Threshold[] = [];
-  for (const signal of SIGNAL_NAMES) {
+  const minimumReclaims = parseEach(texts.minimumReclaim, reclaim);
+  const graceOf = (signal: Signal): number =>
+    gracePeriodsMs.get(signal) ?? refuseWithoutGrace(texts.soft.get(signal));
+  const named = SIGNAL_NAMES.flatMap((signal): readonly Threshold[] => {
     const minimumReclaim = minimumReclaims.get(signal);
-    const [hardValue, softValue] = [hard.get(signal), softValues.get(signal)];
-    if (hardValue !== undefined) {
-      thresholds.push({ signal, kind: 'hard', value: hardValue, gracePeriodMs: 0, minimumReclaim });
-    }
-    if (softValue !== undefined) {
-      const isCopy = signal === 'allocatableMemory.available' && !texts.soft.has(signal);
-      const gracePeriodMs =
-        gracePeriodsMs.get(isCopy ? 'memory.available' : signal) ??
-        refuseWithoutGrace(texts.soft.get(signal));
-      thresholds.push({ signal, kind: 'soft', value: softValue, gracePeriodMs, minimumReclaim });
-    }
-  }
+    const [hard, soft] = [hardValues.get(signal), softValues.get(signal)];
+    return [
+      ...(hard === undefined
+        ? []
+        : [{ signal, kind: 'hard', value: hard, gracePeriodMs: 0, minimumReclaim } as const]),
+      ...(soft === undefined
+        ? []
+        : [
+            {
+              signal,
+              kind: 'soft',
+              value: soft,
+              gracePeriodMs: graceOf(signal),
+              minimumReclaim,
+            } as const,
+          ]),
+    ];
+  });
+  const thresholds = withAllocatable(named, texts);
   return {
     thresholds,
     warnings: warningsOf(texts, thresholds),
@@ -88,18 +86,28 @@ export function checkThresholds(texts: ThresholdTexts): CheckedThresholds {
 }
 
 /**
- * What the pods may use together has the node's hard threshold as well, unless it was given one of
- * its own. Source: kubelet `eviction/helpers.go`, `addAllocatableThresholds`.
+ * What the pods may use together has the node's hard threshold as well, with its minimum reclaim; a soft
+ * one without a grace is a hard one. Unless it was given one of its own: to the kubelet beside that.
+ * Source: kubelet `eviction/helpers.go`, `addAllocatableThresholds`.
  */
-function withAllocatable<T>(
-  values: ReadonlyMap<Signal, T>,
-  texts: SignalTexts,
-  { podsHaveParent, enforcesPods }: ThresholdTexts,
-): ReadonlyMap<Signal, T> {
-  const ofNode = values.get('memory.available');
-  const isCopied = podsHaveParent && enforcesPods && !texts.has('allocatableMemory.available');
-  if (!isCopied || ofNode === undefined) return values;
-  return new Map(values).set('allocatableMemory.available', ofNode);
+function withAllocatable(
+  thresholds: readonly Threshold[],
+  { podsHaveParent, enforcesPods, compatibility, hard, soft }: ThresholdTexts,
+): readonly Threshold[] {
+  if (!podsHaveParent || !enforcesPods) return thresholds;
+  const signal = 'allocatableMemory.available';
+  const isOwn = { hard: hard.has(signal), soft: soft.has(signal) };
+  const copies = thresholds
+    .filter((one) => one.signal === 'memory.available' && one.gracePeriodMs === 0)
+    .filter(({ kind }) => compatibility === 'kubelet' || !isOwn[kind])
+    .map((one): Threshold => ({ ...one, signal }));
+  return [...thresholds, ...copies].sort(inOrder);
+}
+
+/** The signals' order, hard before soft; what is copied comes last. */
+function inOrder(left: Threshold, right: Threshold): number {
+  const bySignal = SIGNALS[left.signal].order - SIGNALS[right.signal].order;
+  return bySignal || Number(left.kind === 'soft') - Number(right.kind === 'soft');
 }
 
 /** What is not watched, though one might think so, because of where pods and files lie. */

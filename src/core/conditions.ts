@@ -1,4 +1,4 @@
-import { earliest } from './grace.ts';
+import { earliest, isReached } from './grace.ts';
 import { type NodeCondition, SIGNALS } from './signal.ts';
 import type { Threshold } from './threshold.ts';
 
@@ -34,7 +34,7 @@ export function heldConditions(
   nowMs: number,
 ): readonly NodeCondition[] {
   return [...observed]
-    .filter(([, atMs]) => atMs === nowMs || atMs + transitionPeriodMs > nowMs)
+    .filter(([, atMs]) => atMs === nowMs || !isReached(atMs + transitionPeriodMs, nowMs))
     .map(([condition]) => condition)
     .sort();
 }
@@ -46,6 +46,8 @@ export function nextConditionEndMs(
   nowMs: number,
 ): number | undefined {
   return earliest(
-    [...observed.values()].map((atMs) => atMs + transitionPeriodMs).filter((end) => end > nowMs),
+    [...observed.values()]
+      .map((atMs) => atMs + transitionPeriodMs)
+      .filter((end) => !isReached(end, nowMs)),
   );
 }

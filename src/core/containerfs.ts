@@ -51,7 +51,10 @@ export function withContainerfs(
   const overridden = thresholds.filter(isOwn);
   const others = thresholds.filter((threshold) => !isOwn(threshold));
   const replaces = (one: Threshold): boolean =>
-    overridden.some(({ signal, kind }) => signal === one.signal && kind === one.kind);
+    overridden.some(({ signal, gracePeriodMs }) => {
+      const isSameKind = (gracePeriodMs === 0) === (one.gracePeriodMs === 0);
+      return signal === one.signal && isSameKind;
+    });
   const later = [...others, ...derived];
   const isLate = rules.containerfsLate === 'kubelet';
   return { first: isLate ? [...others, ...derived.filter(replaces)] : later, later, overridden };

@@ -18,7 +18,9 @@ export type Inaction =
   /** Dead containers and unused images are being collected. */
   | 'reclaiming'
   /** That was enough. */
-  | 'reclaimed';
+  | 'reclaimed'
+  /** Nothing tells yet whether it was: the next reading decides. */
+  | 'unmeasured';
 
 /** What led to a decision: kept for the log, the status and the re-check before a kill. */
 export interface Cause {

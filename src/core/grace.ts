@@ -30,7 +30,15 @@ export function pastGrace(
   observed: FirstObserved,
   nowMs: number,
 ): readonly Threshold[] {
-  return met.filter((threshold) => graceEndsAtMs(threshold, observed) <= nowMs);
+  return met.filter((threshold) => isReached(graceEndsAtMs(threshold, observed), nowMs));
+}
+
+/** Sums of parts of a millisecond are off by less than this, ms; what is measured is nanoseconds. */
+const ROUNDING_MS = 5e-7;
+
+/** Whether an instant that was worked out is now, or past. */
+export function isReached(instantMs: number, nowMs: number): boolean {
+  return instantMs - nowMs < ROUNDING_MS;
 }
 
 /** The next instant at which a grace ends, if one is running. */
@@ -40,7 +48,9 @@ export function nextGraceEndMs(
   nowMs: number,
 ): number | undefined {
   return earliest(
-    met.map((threshold) => graceEndsAtMs(threshold, observed)).filter((end) => end > nowMs),
+    met
+      .map((threshold) => graceEndsAtMs(threshold, observed))
+      .filter((end) => !isReached(end, nowMs)),
   );
 }
 

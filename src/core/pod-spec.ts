@@ -100,12 +100,12 @@ export function criticalBecause({ metadata, spec }: KubernetesPod): string | und
   return (spec.priority ?? 0) >= CRITICAL_PRIORITY ? 'critical priority' : undefined;
 }
 
-/** Source: kubelet `localVolumeNames`, `IsLocalEphemeralVolume`. */
+/** A medium is memory, or huge pages. Source: kubelet `localVolumeNames`, `IsLocalEphemeralVolume`. */
 function isLocal(volume: KubernetesVolume): boolean {
   const { emptyDir, hostPath, configMap, gitRepo } = volume;
   return (
     isGiven(hostPath) ||
-    (isGiven(emptyDir) && emptyDir?.medium !== 'Memory') ||
+    (isGiven(emptyDir) && (emptyDir?.medium ?? '') === '') ||
     isGiven(configMap) ||
     isGiven(gitRepo)
   );

@@ -8,14 +8,16 @@ const RESOURCES = ['cpu', 'memory'] as const;
 const CLASSES: readonly string[] = ['Guaranteed', 'Burstable', 'BestEffort'] satisfies QosClass[];
 
 /**
- * The class that the pod's status names, or that its requests and limits of CPU and memory make.
+ * The class that the pod's status names (one that nobody knows is not BestEffort, as to the kubelet), or that its requests and limits of CPU and memory make.
  *
  * @throws EvictdError EVICTD_QUANTITY for a quantity that cannot be read
  * @see Kubernetes `qos.GetPodQOS`
  */
 export function qosClassOf({ spec, status }: KubernetesPod): QosClass {
   const named = status?.qosClass;
-  if (typeof named === 'string' && CLASSES.includes(named)) return named as QosClass;
+  if (typeof named === 'string' && named !== '') {
+    return CLASSES.includes(named) ? (named as QosClass) : 'Burstable';
+  }
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   let isBestEffort = true;
   let isGuaranteed = true;

@@ -45,7 +45,7 @@ export const RULES = {
   },
   storageLimits: {
     kubelet: 'all pods that exceed their own storage limits are evicted in one round',
-    evictd: 'one at a time, each after the other has ended',
+    evictd: 'one at a time, each after the other has ended, by figures that are at most 1 s old',
     why: 'never two evictions in flight',
     since: '0.1.0',
   },
@@ -71,7 +71,9 @@ export const RULES = {
   },
   measuredAfterReclaim: {
     kubelet: 'the pod to evict after a reclaim is chosen and described by figures from before it',
-    evictd: 'all is measured afresh after a reclaim, and figures that are no newer decide nothing',
+    evictd:
+      'all is measured afresh after a reclaim; figures that are no newer decide nothing, and the next that are ' +
+      'decide without another reclaim',
     why: 'a cached figure evicted pods although space had been regained (k/k#41032)',
     since: '0.1.0',
   },
@@ -123,7 +125,8 @@ export const RULES = {
     since: '0.1.0',
   },
   impossibleSample: {
-    kubelet: 'what is available may be negative or above the capacity, and is acted on',
+    kubelet:
+      'what is available may be negative, above the capacity, or of a capacity of 0, and is acted on',
     evictd: 'figures that cannot be true are refused; a second source takes their place, or none',
     why: 'one pod went in each round without end (k/k#114332)',
     since: '0.1.0',

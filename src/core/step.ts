@@ -147,6 +147,8 @@ export interface State {
   readonly impossible: Impossibility | undefined;
   /** What is being collected for, until a sample says that it has ended. */
   readonly reclaiming: Cause | undefined;
+  /** What was collected for without a reading since: the next one decides, without another collection. */
+  readonly unmeasured: Signal | undefined;
   /** When (monotonic ms) it was last collected for each signal. */
   readonly collectedAtMs: ReadonlyMap<Signal, number>;
   /** Pods over a limit of their own that are still to go. */
@@ -181,6 +183,7 @@ export const INITIAL_STATE: State = {
   noCandidateCause: undefined,
   impossible: undefined,
   reclaiming: undefined,
+  unmeasured: undefined,
   collectedAtMs: new Map(),
   overLimits: [],
   statsTimesNs: new Map(),
@@ -343,15 +346,16 @@ function observe(policy: Policy, before: State, sample: Sample): State {
   const readAndMet = met.filter((threshold) => isRead.has(threshold.signal));
   const isSameBurst = before.met.length > 0 || nowMs - before.metAtMs < BURST_GAP_MS;
   const firstObserved = firstObservedAt(met, before.firstObserved, nowMs);
+  const due = pastGrace(met, firstObserved, nowMs).filter(
+    // Nothing becomes due unseen: the pressure may have gone before its grace was over.
+    (threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),
+  );
   // Each field by its name: this is done at every reading, and a spread takes three times as long.
   return {
     observations: mergeObservations(before.observations, observations),
     met,
     firstObserved,
-    due: pastGrace(met, firstObserved, nowMs).filter(
-      // Nothing becomes due unseen: the pressure may have gone before its grace was over.
-      (threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),
-    ),
+    due,
     conditionsObserved: conditionsLastObserved(readAndMet, before.conditionsObserved, nowMs),
     inFlight: before.inFlight,
     passedOver: before.passedOver,
@@ -362,6 +366,7 @@ function observe(policy: Policy, before: State, sample: Sample): State {
     noCandidateCause: before.noCandidateCause,
     impossible: isSameBurst ? before.impossible : undefined,
     reclaiming: before.reclaiming,
+    unmeasured: dueSignal({ due }, before.unmeasured),
     collectedAtMs: before.collectedAtMs,
     overLimits:
       sample.overLimits?.filter(
@@ -371,6 +376,11 @@ function observe(policy: Policy, before: State, sample: Sample): State {
     announced: isSameBurst ? before.announced : NOTHING_ANNOUNCED,
     conditions: before.conditions,
   };
+}
+
+/** The signal as long as something is due of it. */
+function dueSignal({ due }: Pick<State, 'due'>, signal: Signal | undefined): Signal | undefined {
+  return due.some((threshold) => threshold.signal === signal) ? signal : undefined;
 }
 
 function idsOf(thresholds: readonly Threshold[]): ReadonlySet<ThresholdId> {
@@ -398,10 +408,9 @@ interface Decided {
 function decide(policy: Policy, state: State, sample: Sample): Decided {
   const unranked = (decision: Decision): Decided => ({ decision, ranked: undefined });
   if (state.inFlight !== undefined) {
-    const cause = firstCause(policy, state, sample);
-    return unranked(decideInFlight(policy, state.inFlight, cause));
+    return unranked(decideInFlight(policy, state.inFlight, urgentCause(policy, state, sample)));
   }
-  const [overLimit] = state.overLimits;
+  const overLimit = freshOverLimit(policy, state, sample);
   if (overLimit !== undefined) return unranked(evictOverLimit(policy, overLimit));
   if (state.reclaiming !== undefined)
     return decideReclaimed(policy, state, state.reclaiming, sample);
@@ -416,11 +425,11 @@ function decide(policy: Policy, state: State, sample: Sample): Decided {
 /** What is collected before a pod goes; nothing where that was done just now. */
 function reclaimsFor(
   policy: Policy,
-  { collectedAtMs }: State,
+  { collectedAtMs, unmeasured }: State,
   { threshold: { signal } }: Cause,
   nowMs: number,
 ): readonly ReclaimFunction[] {
-  if (!policy.reclaims) return [];
+  if (!policy.reclaims || signal === unmeasured) return [];
   const beforeMs = collectedAtMs.get(signal) ?? Number.NEGATIVE_INFINITY;
   const isLate = policy.rules.collectedOften === 'evictd' && nowMs - beforeMs < COLLECT_AGAIN_MS;
   return isLate ? [] : reclaimFunctions(signal, policy.layout, policy.rules);
@@ -430,10 +439,13 @@ function reclaimsFor(
 function decideReclaimed(policy: Policy, state: State, before: Cause, sample: Sample): Decided {
   const unranked = (decision: Decision): Decided => ({ decision, ranked: undefined });
   if (sample.reclaimed === undefined) return unranked({ kind: 'none', why: 'reclaiming' });
-  const cause =
-    policy.rules.measuredAfterReclaim === 'kubelet'
-      ? before
-      : freshCause(policy, state, before, sample);
+  const isByOld = policy.rules.measuredAfterReclaim === 'kubelet';
+  const { signal } = before.threshold;
+  const observation = sample.observations?.find((one) => one.signal === signal);
+  if (!isByOld && (observation === undefined || !isFresh(policy, state, observation))) {
+    return unranked({ kind: 'none', why: 'unmeasured' });
+  }
+  const cause = isByOld || observation === undefined ? before : stillShort(before, observation);
   const isEnough =
     policy.rules.reclaimedWhen === 'kubelet'
       ? isNothingMet(policy, sample.observations)
@@ -451,15 +463,8 @@ function isNothingMet(policy: Policy, observations: Sample['observations']): boo
   });
 }
 
-/** What is still short of what was collected for, by figures that are new; undefined when nothing is. */
-function freshCause(
-  policy: Policy,
-  state: State,
-  { threshold }: Cause,
-  sample: Sample,
-): Cause | undefined {
-  const observation = sample.observations?.find(({ signal }) => signal === threshold.signal);
-  if (observation === undefined || !isFresh(policy, state, observation)) return undefined;
+/** What is still short of what was collected for; undefined when nothing is. */
+function stillShort({ threshold }: Cause, observation: SignalObservation): Cause | undefined {
   return isMet(threshold, observation, true) ? causeOf(threshold, observation) : undefined;
 }
 
@@ -515,6 +520,20 @@ function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample
     },
     ranked,
   };
+}
+
+/** So old may be what a pod's storage is judged by, ms: a kill that took longer is followed by a new reading. */
+const OVER_LIMIT_AGE_MS = 1000;
+
+/** The next pod that is above a limit of its own, by figures that still tell. */
+function freshOverLimit(
+  { rules }: Policy,
+  { overLimits }: State,
+  { nowMs }: Sample,
+): OverLimit | undefined {
+  const [first] = overLimits;
+  if (first === undefined || rules.statsTime === 'kubelet') return first;
+  return nowMs - first.pod.atMs <= OVER_LIMIT_AGE_MS ? first : undefined;
 }
 
 /** What exceeds a limit of its own goes at once. */
@@ -628,17 +647,15 @@ function endsPressure({ pids }: PodObservation, { level, observation }: Cause): 
 }
 
 /** Only a hard threshold may reach an eviction that runs, and only one in its grace. */
-function decideInFlight(policy: Policy, inFlight: InFlight, cause: Cause | undefined): Decision {
-  const isUrgent =
-    cause !== undefined && isHard(cause.threshold) && isEvictedFor(cause.threshold.signal, policy);
-  if (inFlight.hard || !isUrgent) return { kind: 'none', why: 'evicting' };
+function decideInFlight(policy: Policy, inFlight: InFlight, urgent: Cause | undefined): Decision {
+  if (inFlight.hard || urgent === undefined) return { kind: 'none', why: 'evicting' };
   return {
     kind: 'escalate',
     podId: inFlight.podId,
     podName: inFlight.podName,
     gracePeriodMs: 1000 * policy.hardEvictionGracePeriodSeconds,
-    cause,
-    message: nodeText(cause),
+    cause: urgent,
+    message: nodeText(urgent),
   };
 }
 
@@ -652,16 +669,33 @@ function isHard(threshold: Threshold): boolean {
  * on: first those that an eviction can help.
  */
 function firstCause(policy: Policy, state: State, sample: Sample): Cause | undefined {
-  const candidates = state.due.flatMap((threshold) => {
-    const observation = sample.observations?.find((one) => one.signal === threshold.signal);
-    return observation !== undefined && isFresh(policy, state, observation)
-      ? [{ threshold, observation }]
-      : [];
-  });
-  const ordered = candidates.sort(compareThresholds);
+  const ordered = dueNow(policy, state, sample);
   const helped = ordered.find(({ threshold }) => isEvictedFor(threshold.signal, policy));
   const first = helped ?? ordered[0];
   return first && causeOf(first.threshold, first.observation);
+}
+
+/** The same among hard thresholds that an eviction can help, whatever else is due before them. */
+function urgentCause(policy: Policy, state: State, sample: Sample): Cause | undefined {
+  const urgent = dueNow(policy, state, sample).find(
+    ({ threshold }) => isHard(threshold) && isEvictedFor(threshold.signal, policy),
+  );
+  return urgent && causeOf(urgent.threshold, urgent.observation);
+}
+
+/** A due threshold with the figures that it is due by. */
+type Due = Pick<Cause, 'threshold' | 'observation'>;
+
+/** In the order in which they are acted on. */
+function dueNow(policy: Policy, state: State, sample: Sample): readonly Due[] {
+  return state.due
+    .flatMap((threshold): readonly Due[] => {
+      const observation = sample.observations?.find((one) => one.signal === threshold.signal);
+      return observation !== undefined && isFresh(policy, state, observation)
+        ? [{ threshold, observation }]
+        : [];
+    })
+    .sort(compareThresholds);
 }
 
 function causeOf(threshold: Threshold, observation: SignalObservation): Cause {
@@ -719,6 +753,9 @@ function remember(policy: Policy, state: State, decision: Decision, sample: Samp
       // The same figures are stepped through again, with the pods.
       return state;
     case 'none':
+      if (decision.why === 'unmeasured') {
+        return { ...seen, unmeasured: dueSignal(state, state.reclaiming?.threshold.signal) };
+      }
       // Right at a threshold a reading wavers: what ranking found holds until the next one is due.
       if (decision.why === 'calm' && isRankedWhileCalm(state, sample.nowMs)) return seen;
       if (decision.why !== 'noCandidate') {
@@ -727,6 +764,7 @@ function remember(policy: Policy, state: State, decision: Decision, sample: Samp
       if (sample.pods === undefined) return seen;
       return {
         ...seen,
+        unmeasured: undefined,
         noCandidateAtMs: sample.nowMs,
         noCandidateCause: decision.cause,
         impossible:
@@ -745,6 +783,7 @@ function remember(policy: Policy, state: State, decision: Decision, sample: Samp
       return {
         ...seen,
         noCandidateAtMs: undefined,
+        unmeasured: decision.cause === undefined ? seen.unmeasured : undefined,
         overLimits: decision.cause === undefined ? state.overLimits.slice(1) : state.overLimits,
         inFlight: {
           podId: decision.pod.id,

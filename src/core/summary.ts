@@ -42,7 +42,7 @@ export function summaryObservations(reading: SummaryReading): SummaryObservation
   const all = signalsOf(reading);
   if (reading.rules.impossibleSample === 'kubelet') return { observations: all, refused: [] };
   const isPossible = ({ available, capacity }: SignalObservation): boolean =>
-    available >= 0 && available <= capacity;
+    capacity > 0 && available >= 0 && available <= capacity;
   if (all.every(isPossible)) return { observations: all, refused: [] };
   const observations = all.flatMap((one) => {
     if (isPossible(one)) return [one];
@@ -104,8 +104,12 @@ function timeOf(
   stats: { readonly time?: string | null | undefined } | null | undefined,
 ): bigint | undefined {
   const time = stats?.time;
-  return typeof time === 'string' ? parseTimestampNs(time) : undefined;
+  const timeNs = typeof time === 'string' ? parseTimestampNs(time) : undefined;
+  return timeNs === NO_TIME_NS ? undefined : timeNs;
 }
+
+/** What Go writes where there is no time: the first of January of year 1. */
+const NO_TIME_NS = parseTimestampNs('0001-01-01T00:00:00Z');
 
 function isNumber(value: number | null | undefined): value is number {
   return typeof value === 'number';

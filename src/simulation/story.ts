@@ -212,6 +212,7 @@ const INACTIONS: Readonly<
   said: undefined,
   reclaiming: () => 'waits for the end of a collection',
   reclaimed: () => 'that was enough',
+  unmeasured: () => 'what that gave has not been measured yet',
 };
 
 /** What is due by figures that are no newer than those it was last decided on. */

@@ -7,7 +7,13 @@ import type { Turn } from '../core/pipeline.ts';
 import type { PodObservation } from '../core/pod.ts';
 import type { MemorySource, Policy } from '../core/policy.ts';
 import { rankPods } from '../core/rank.ts';
-import { FILESYSTEMS, type NodeCondition, SIGNAL_NAMES, SIGNALS } from '../core/signal.ts';
+import {
+  FILESYSTEMS,
+  type FilesystemName,
+  type NodeCondition,
+  SIGNAL_NAMES,
+  SIGNALS,
+} from '../core/signal.ts';
 import type { Impossibility } from '../core/step.ts';
 import {
   resolveValue,

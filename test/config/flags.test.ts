@@ -182,6 +182,43 @@ describe('allocatableMemory.available', () => {
     expect(copy).toEqual({ ...hard, signal: 'allocatableMemory.available' });
   });
 
+  it('has the minimum reclaim of what it is a copy of, and one of its own has its own', () => {
+    const reclaims = (values: FlagValues) =>
+      thresholdsOf({ ...parents, ...values }).map(({ signal, minimumReclaim }) => [
+        signal.split('.')[0],
+        minimumReclaim?.text,
+      ]);
+    const hard = 'memory.available<50Mi';
+    const reclaim = '--eviction-minimum-reclaim';
+    expect(
+      reclaims({ '--eviction-hard': [hard], [reclaim]: ['allocatableMemory.available=1Gi'] }),
+    ).toStrictEqual([
+      ['memory', undefined],
+      ['allocatableMemory', undefined],
+    ]);
+    const own = [hard, 'allocatableMemory.available<500Mi'];
+    expect(
+      reclaims({ '--eviction-hard': [own.join(',')], [reclaim]: ['memory.available=1Gi'] }),
+    ).toStrictEqual([
+      ['memory', '1Gi'],
+      ['allocatableMemory', undefined],
+    ]);
+  });
+
+  it('is there beside one of its own, by the kubelet’s rules', () => {
+    const own = ['memory.available<500Mi,allocatableMemory.available<100Mi'];
+    const named = namesOf({
+      ...parents,
+      '--eviction-hard': own,
+      '--compatibility': ['kubelet'],
+    });
+    expect(named).toStrictEqual([
+      'hard memory.available<500Mi',
+      'hard allocatableMemory.available<100Mi',
+      'hard allocatableMemory.available<500Mi',
+    ]);
+  });
+
   it('has one of a soft threshold without grace as well, which is a hard one', () => {
     const soft = {
       ...parents,

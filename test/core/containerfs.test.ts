@@ -82,6 +82,17 @@ describe('withContainerfs', () => {
     });
   });
 
+  it('takes a soft one that acts at once for a hard one', () => {
+    const atOnce = softThreshold({
+      signal: 'containerfs.available',
+      value: value('3Gi'),
+      gracePeriodMs: 0,
+    });
+    expect(withContainerfs([atOnce, NODEFS, NODEFS_SOFT], SINGLE, RULE_SETS.kubelet).first).toEqual(
+      [NODEFS, NODEFS_SOFT, ofContainers(NODEFS, 'available')],
+    );
+  });
+
   it('drops the user’s own where there is nothing to follow', () => {
     for (const rules of Object.values(RULE_SETS)) {
       expect(withContainerfs([MEMORY, OWN, OWN_INODES], DEDICATED, rules)).toStrictEqual({

@@ -54,6 +54,14 @@ describe('pastGrace', () => {
     ['soft, a millisecond early', SOFT, observed({ soft: 1000 }), 30_999, false],
     ['soft, exactly', SOFT, observed({ soft: 1000 }), 31_000, true],
     ['soft, later', SOFT, observed({ soft: 1000 }), 99_000, true],
+    // 0.1 + 0.2 is more than 0.3 to a computer.
+    [
+      'exactly, of microseconds',
+      { ...SOFT, gracePeriodMs: 0.2 },
+      observed({ soft: 0.1 }),
+      0.3,
+      true,
+    ],
     ['never observed', SOFT, observed({}), 99_000, false],
   ])('%s', (_, one, times, nowMs, expected) => {
     expect(pastGrace([one], times, nowMs)).toStrictEqual(expected ? [one] : []);

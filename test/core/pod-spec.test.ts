@@ -221,7 +221,7 @@ describe('the local volumes of a pod', () => {
     ['an emptyDir on disk', { emptyDir: { medium: '' } }, true],
     // C28: it is in the pod's memory once, and on no disk.
     ['an emptyDir in memory', { emptyDir: { medium: 'Memory' } }, false],
-    ['huge pages', { emptyDir: { medium: 'HugePages' } }, true],
+    ['huge pages', { emptyDir: { medium: 'HugePages' } }, false],
     ['a hostPath', { hostPath: { path: '/var' } }, true],
     ['a configMap', { configMap: {} }, true],
     ['a gitRepo', { gitRepo: {} }, true],

@@ -385,6 +385,18 @@ describe('escalation', () => {
     );
   });
 
+  it('comes of PIDs too, while memory that is only softly short goes before them', () => {
+    const pids = threshold({ signal: 'pid.available', value: value('10') });
+    const both = { ...by, thresholds: [...by.thresholds, pids] };
+    const few = observation(5, { signal: 'pid.available', capacity: 1000, atMs: 40_000 });
+    const results = story(both, ...untilSoftEviction, {
+      nowMs: 40_000,
+      observations: [observation(150 * MI, { atMs: 40_000 }), few],
+    });
+    expect(said(results).at(-1)).toBe('escalate leak');
+    expect(results.at(-1)?.decision).toMatchObject({ cause: { threshold: pids } });
+  });
+
   it('is not for a hard victim', () => {
     const results = story(by, sample(0, 50 * MI, withPods), sample(1, 0, withPods));
     expect(said(results)).toStrictEqual(['evict leak', 'none evicting']);
@@ -1009,7 +1021,7 @@ describe('disk pressure where it is known what pods use', () => {
 
     it.each([
       ['kubelet', 'evict big'],
-      ['evictd', 'none reclaimed'],
+      ['evictd', 'none unmeasured'],
     ] as const)('nothing could be read after it: by the rules of %s %s', (rules, expected) => {
       const by = { ...reclaims, rules: RULE_SETS[rules] };
       const unread: Sample = { nowMs: 1, observations: undefined, pods, reclaimed: true };
@@ -1020,7 +1032,7 @@ describe('disk pressure where it is known what pods use', () => {
     });
 
     it.each([
-      ['evictd', 100n, 'none reclaimed'],
+      ['evictd', 100n, 'none unmeasured'],
       ['evictd', 99n, 'evict big'],
       ['evictd', 101n, 'evict big'],
       // The kubelet looks only at whether it was enough.
@@ -1037,6 +1049,30 @@ describe('disk pressure where it is known what pods use', () => {
         expect(said(results)).toStrictEqual(['reclaim containers images', expected]);
       },
     );
+
+    it('what could not be measured after it is decided by the next figures, without another', () => {
+      const figures = (nowMs: number, timeNs: bigint, rest: Partial<ReadSample> = {}) => ({
+        nowMs,
+        observations: [nodefs(900 * MI, nowMs, timeNs)],
+        pods,
+        ...rest,
+      });
+      const results = story(
+        reclaims,
+        figures(0, 100n),
+        figures(0, 100n, { reclaimed: true }),
+        figures(10_000, 100n),
+        figures(20_000, 101n),
+        figures(20_001, 102n, { outcome: outcome('big') }),
+      );
+      expect(said(results)).toStrictEqual([
+        'reclaim containers images',
+        'none unmeasured',
+        'none calm',
+        'evict big',
+        'reclaim containers images',
+      ]);
+    });
 
     it('where nobody is evicted for disk it is all that is done', () => {
       const by = { ...reclaims, ranksDisk: false };
@@ -1182,10 +1218,26 @@ describe('pods over a limit of their own storage', () => {
       sample(0, 500 * MI, again),
       sample(1, 500 * MI, { ...again, outcome: failed }),
       sample(60_000, 500 * MI, again),
-      sample(60_001, 500 * MI, again),
+      sample(60_001, 500 * MI, { overLimits: [over({ ...A, atMs: 60_001 })] }),
     );
     expect(said(results)).toStrictEqual(['evict a', 'none calm', 'none calm', 'evict a']);
   });
+
+  it.each([
+    ['evictd', 1000, 'evict b'],
+    ['evictd', 1001, 'none calm'],
+    ['kubelet', 1001, 'evict b'],
+  ] as const)(
+    'by the rules of %s the next one, by figures %d ms old: %s',
+    (rules, ms, expected) => {
+      const results = story(
+        policy({ rules: RULE_SETS[rules] }),
+        sample(0, 500 * MI, { overLimits: [over(A), over(B)] }),
+        { nowMs: ms, observations: undefined, outcome: outcome('a') },
+      );
+      expect(said(results)).toStrictEqual(['evict a', expected]);
+    },
+  );
 
   it('one that cannot be killed does not hold up the next', () => {
     const failed = outcome('a', { kind: 'failed', error: 'EPERM' });

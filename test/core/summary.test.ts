@@ -93,13 +93,27 @@ describe('summaryObservations', () => {
     ],
     ['no number of processes', { rlimit: { maxpid: 100 } }, []],
     ['no limit of processes', { rlimit: { curproc: 100, maxpid: null } }, []],
-    ['zeros', { rlimit: { maxpid: 0, curproc: 0 } }, ['pid.available 0/0']],
   ])('leaves out what is missing: %s', (_, node, expected) => {
     expect(told({ node })).toStrictEqual(expected);
     expect(told({ node }, { rules: RULE_SETS.kubelet })).toStrictEqual(expected);
   });
 
+  it('knows nothing of what has no capacity, but to the kubelet', () => {
+    const node = {
+      fs: { availableBytes: 0, capacityBytes: 0, inodesFree: 1, inodes: 2 },
+      rlimit: { maxpid: 0, curproc: 0 },
+    };
+    const inodes = 'nodefs.inodesFree 1/2';
+    expect(told({ node })).toStrictEqual([inodes]);
+    expect(told({ node }, { rules: RULE_SETS.kubelet })).toStrictEqual([
+      'nodefs.available 0/0',
+      inodes,
+      'pid.available 0/0',
+    ]);
+  });
+
   it.each<[string | null | undefined, bigint | undefined]>([
+    ['0001-01-01T00:00:00Z', undefined],
     [undefined, undefined],
     [null, undefined],
     ['', undefined],

@@ -86,6 +86,8 @@ const PASSED_OVER_EMPTY_MS = 1000;
 const PIDS_AWAITED_MS = 2000;
 /** How often evictd collects for one signal. */
 const COLLECT_AGAIN_MS = 10_000;
+/** How old the figures may be by which somebody goes for a limit of his own. */
+const OVER_LIMIT_AGE_MS = 1000;
 
 export class Account {
   readonly #scenario: Scenario;
@@ -109,7 +111,10 @@ export class Account {
   #pidsAwaitedMs = Number.NEGATIVE_INFINITY;
   readonly #collectedAtMs = new Map<Signal, number>();
   #collectingFor: Cause | undefined;
+  /** What was collected for, where no new figures have told since whether it was enough. */
+  #unmeasured: Signal | undefined;
   #over: readonly string[] = [];
+  #overAtMs = Number.NEGATIVE_INFINITY;
   readonly #gone = new Set<string>();
   readonly #announced = new Set<string>();
   /** By tick. */
@@ -171,7 +176,11 @@ export class Account {
       isLook && readings !== undefined && !(isAfterCollection && this.#rules === 'kubelet');
     if (isTakenIn) this.#observe(readings, index, nowMs);
     if (isTakenIn && this.#rules === 'evictd') this.#over = [];
-    if (isNew && readings !== undefined) this.#over = this.#aboveTheirLimits();
+    if (isNew && readings !== undefined) {
+      this.#over = this.#aboveTheirLimits();
+      this.#overAtMs = nowMs;
+    }
+    if (!this.#due.some(({ signal }) => signal === this.#unmeasured)) this.#unmeasured = undefined;
     this.#checkConditions(result.conditions, nowMs, isLook && readings !== undefined);
     this.#conditionsAt[index] = result.conditions;
     this.#checkEvents(result, nowMs);
@@ -403,7 +412,9 @@ export class Account {
       this.#judgeInFlight(decision, this.#flight, nowMs, isLook);
       return;
     }
-    const [over] = this.#over;
+    const [first] = this.#over;
+    const isOld = nowMs - this.#overAtMs > OVER_LIMIT_AGE_MS && this.#rules === 'evictd';
+    const over = isOld ? undefined : first;
     if (over !== undefined) {
       demand(
         'ownLimits',
@@ -515,8 +526,9 @@ export class Account {
       decision.kind !== 'evict' && decision.kind !== 'reclaim',
       () => `${flight.pod} is in flight, decided was ${describe(decision)}`,
     );
-    const cause = isLook ? this.#causes()[0] : undefined;
-    const isCut = cause !== undefined && cause.threshold.graceMs === 0 && !flight.hard;
+    const causes = isLook ? this.#causes() : [];
+    const cause = causes.find(({ threshold }) => threshold.graceMs === 0);
+    const isCut = cause !== undefined && !flight.hard;
     demand(
       'cutShort',
       (decision.kind === 'escalate') === isCut,
@@ -548,9 +560,19 @@ export class Account {
     };
     const { threshold } = collectedFor;
     const reading = readings?.get(threshold.signal);
+    if (!isKubelet && (reading === undefined || !this.#isNew(threshold.signal, reading))) {
+      demand(
+        'collectedEnough',
+        decision.kind === 'none' && decision.why === 'unmeasured',
+        () => `nothing tells what was collected for ${threshold.id}, it was ${describe(decision)}`,
+      );
+      const isDue = this.#due.some(({ signal }) => signal === threshold.signal);
+      this.#unmeasured = isDue ? threshold.signal : undefined;
+      return;
+    }
     const isEnough = isKubelet
       ? readings !== undefined && !thresholdsIn(this.#scenario, 'kubelet', false).some(isShort)
-      : reading === undefined || !isShort(threshold) || !this.#isNew(threshold.signal, reading);
+      : !isShort(threshold);
     if (isEnough) {
       demand(
         'collectedEnough',
@@ -571,6 +593,7 @@ export class Account {
     at: { readonly index: number; readonly nowMs: number },
   ): void {
     const { signal, graceMs } = cause.threshold;
+    this.#unmeasured = undefined;
     const statsOf = statsIn(look.summary);
     const isOwn = this.#rules === 'evictd';
     const pidsOf = (pod: KubernetesPod): number | undefined =>
@@ -676,6 +699,7 @@ export class Account {
     const isOwn = this.#rules === 'evictd';
     const filesystem = signal.split('.')[0];
     if (conditionOf(signal) !== 'DiskPressure') return [];
+    if (signal === this.#unmeasured) return [];
     const collectedAtMs = this.#collectedAtMs.get(signal);
     if (isOwn && collectedAtMs !== undefined && nowMs - collectedAtMs < COLLECT_AGAIN_MS) return [];
     if (!dedicatedImageFs) return ['containers', 'images'];

@@ -72,20 +72,20 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/grace.ts',
-    text: 'graceEndsAtMs(threshold, observed) <= nowMs',
-    replacement: 'graceEndsAtMs(threshold, observed) - 1000 <= nowMs',
+    text: 'isReached(graceEndsAtMs(threshold, observed), nowMs)',
+    replacement: 'isReached(graceEndsAtMs(threshold, observed) - 1000, nowMs)',
     breaks: 'a grace ends a second too soon',
   },
   {
     file: 'src/core/grace.ts',
-    text: 'graceEndsAtMs(threshold, observed) <= nowMs',
-    replacement: 'graceEndsAtMs(threshold, observed) < nowMs',
+    text: 'isReached(graceEndsAtMs(threshold, observed), nowMs)',
+    replacement: 'isReached(graceEndsAtMs(threshold, observed) + 1, nowMs)',
     breaks: 'a grace lasts longer than it should',
   },
   {
     file: 'src/core/grace.ts',
-    text: 'filter((end) => end > nowMs)',
-    replacement: 'filter((end) => end > nowMs + 10_000)',
+    text: '.filter((end) => !isReached(end, nowMs)),',
+    replacement: '.filter((end) => !isReached(end, nowMs + 10_000)),',
     breaks: 'the end of a grace is looked at too late',
   },
   {
@@ -97,14 +97,14 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/conditions.ts',
-    text: 'atMs === nowMs || atMs + transitionPeriodMs > nowMs',
-    replacement: 'atMs === nowMs || atMs + transitionPeriodMs / 2 > nowMs',
+    text: '!isReached(atMs + transitionPeriodMs, nowMs)',
+    replacement: '!isReached(atMs + transitionPeriodMs / 2, nowMs)',
     breaks: 'a condition ends before its transition period is over',
   },
   {
     file: 'src/core/conditions.ts',
-    text: 'atMs === nowMs || atMs + transitionPeriodMs > nowMs',
-    replacement: 'atMs === nowMs || atMs + transitionPeriodMs >= nowMs',
+    text: '!isReached(atMs + transitionPeriodMs, nowMs)',
+    replacement: '!isReached(atMs + transitionPeriodMs + 1, nowMs)',
     breaks: 'a condition is held a moment too long',
   },
   {
@@ -224,7 +224,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/pod-spec.ts',
-    text: "(isGiven(emptyDir) && emptyDir?.medium !== 'Memory') ||",
+    text: "(isGiven(emptyDir) && (emptyDir?.medium ?? '') === '') ||",
     replacement: 'isGiven(emptyDir) ||',
     breaks: 'memory-backed volumes are disk use',
   },
@@ -327,7 +327,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: STEP,
-    text: 'if (inFlight.hard || !isUrgent)',
+    text: 'if (inFlight.hard || urgent === undefined)',
     replacement: 'if (inFlight.hard || true)',
     breaks: 'a hard threshold cuts no grace',
   },

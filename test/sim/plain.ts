@@ -103,18 +103,8 @@ export function configured(
   config: ScenarioConfig,
   compatibility: Compatibility,
 ): readonly PlainThreshold[] {
-  const enforcesPods = (config.enforceNodeAllocatable ?? ['pods']).includes('pods');
-  const withAllocatable = (texts: Texts = {}): Texts => {
-    const memory = texts['memory.available'];
-    const isCopied = enforcesPods && !('allocatableMemory.available' in texts);
-    return memory !== undefined && isCopied && !isOff(memory, compatibility)
-      ? { ...texts, 'allocatableMemory.available': memory }
-      : texts;
-  };
-  const reclaims = withAllocatable(config.evictionMinimumReclaim);
-  // A copy of a soft threshold that acts at once has no grace either.
   const graces = config.evictionSoftGracePeriod ?? {};
-  const actsAtOnce = msOf(graces['memory.available'] ?? '1s') === 0;
+  const reclaims = config.evictionMinimumReclaim ?? {};
   const of = (kind: 'hard' | 'soft', texts: Texts = {}): readonly PlainThreshold[] =>
     Object.entries(texts)
       .filter(([, text]) => !isOff(text, compatibility))
@@ -126,10 +116,17 @@ export function configured(
         graceMs: kind === 'hard' ? 0 : msOf(graces[signal] ?? '0s'),
         reclaim: reclaims[signal],
       }));
-  return [
-    ...of('hard', withAllocatable(config.evictionHard)),
-    ...of('soft', actsAtOnce ? withAllocatable(config.evictionSoft) : config.evictionSoft),
-  ];
+  const named = [...of('hard', config.evictionHard), ...of('soft', config.evictionSoft)];
+  if (!(config.enforceNodeAllocatable ?? ['pods']).includes('pods')) return named;
+  // What acts at once on memory does so on what the pods have together, as it stands; evictd goes by
+  // what was given for that, where something was.
+  const copied: Signal = 'allocatableMemory.available';
+  const given = { hard: config.evictionHard ?? {}, soft: config.evictionSoft ?? {} };
+  const copies = named
+    .filter(({ signal, graceMs }) => signal === 'memory.available' && graceMs === 0)
+    .filter(({ kind }) => compatibility === 'kubelet' || !(copied in given[kind]))
+    .map((one) => ({ ...one, id: `${one.kind}:${copied}`, signal: copied }));
+  return [...named, ...copies];
 }
 
 /** All thresholds in a round: writable layers have those of the filesystem that they lie on. */
@@ -150,7 +147,10 @@ export function thresholdsIn(
     return [{ ...threshold, id: `${threshold.kind}:${signal}`, signal }];
   });
   const isLate = isFirstRound && compatibility === 'kubelet';
-  return [...others, ...derived.filter(({ id }) => !isLate || own.some((one) => one.id === id))];
+  // A soft one that acts at once is a hard one to the kubelet.
+  const takesPlace = ({ signal, graceMs }: PlainThreshold): boolean =>
+    own.some((one) => one.signal === signal && (one.graceMs === 0) === (graceMs === 0));
+  return [...others, ...derived.filter((one) => !isLate || takesPlace(one))];
 }
 
 /** What a summary says of a signal. */
@@ -174,7 +174,7 @@ export function readingsOf(
     time: string | null | undefined,
   ): void => {
     if (typeof available !== 'number' || typeof capacity !== 'number') return;
-    const isTrue = (figure: number): boolean => figure >= 0 && figure <= capacity;
+    const isTrue = (figure: number): boolean => capacity > 0 && figure >= 0 && figure <= capacity;
     const timeNs = nsOf(time);
     if (compatibility === 'kubelet' || isTrue(available)) {
       readings.set(signal, { available, capacity, timeNs });

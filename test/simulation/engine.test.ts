@@ -346,6 +346,39 @@ describe('a kill that fails', () => {
   });
 });
 
+describe('a collection whose effect is not read', () => {
+  it.each(['evictd', 'kubelet'] as const)(
+    'puts nobody off for ever where rounds are as far apart as collections; %s',
+    (rules) => {
+      const at = (seconds: number) => ({
+        at: `${seconds}s`,
+        summary: {
+          node: {
+            fs: {
+              time: new Date(Date.UTC(2026) + 1000 * seconds).toISOString(),
+              availableBytes: GI,
+              capacityBytes: 100 * GI,
+            },
+          },
+          pods: [],
+        },
+      });
+      const result = run(
+        {
+          ...scenario([], { pods: [podCase('web')] }),
+          config: { evictionHard: { 'nodefs.available': '10Gi' } },
+          ticks: [0, 10, 20].map(at),
+        },
+        rules,
+      );
+      const first = rules === 'kubelet' ? 0 : 1;
+      expect(victims(result)).toStrictEqual(
+        [0, 1, 2].map((round) => (round === first ? ['web'] : [])),
+      );
+    },
+  );
+});
+
 describe('a kill that takes time', () => {
   const slow = (takes: string, outcome?: 'evicted' | 'timedOut' | 'failed' | 'nothingToKill') => ({
     kills: { 'default/leak': { takes, ...(outcome === undefined ? {} : { outcome }) } },
@@ -392,16 +425,17 @@ describe('a kill that takes time', () => {
     );
   });
 
-  it('is followed at once by that of the next pod over its own limit', () => {
+  it('is followed by that of the next pod over its own limit, by new figures', () => {
     const pods = ['a', 'b'].map((name) => podCase(name, { storageLimit: '1Gi' }));
     const use = { a: { rootfsBytes: 2 * GI }, b: { rootfsBytes: 2 * GI } };
     const kills = { 'default/a': { takes: '2s' }, 'default/b': { takes: '3s' } };
-    const one = scenario([round(0, 500, { use }), round(10, 500)], { pods, evictd: { kills } });
-    const result = run(one, 'evictd');
-    expect(victims(result)).toStrictEqual([['a'], ['b']]);
-    expect(facts(result)[1]?.ended).toStrictEqual([
-      { pod: 'default/a', at: '2s', outcome: 'evicted' },
-      { pod: 'default/b', at: '5s', outcome: 'evicted' },
+    const rounds = [round(0, 500, { use }), round(10, 500, { use }), round(20, 500)];
+    const result = run(scenario(rounds, { pods, evictd: { kills } }), 'evictd');
+    expect(victims(result)).toStrictEqual([['a'], ['b'], []]);
+    expect(facts(result).map((fact) => fact?.ended)).toStrictEqual([
+      undefined,
+      [{ pod: 'default/a', at: '2s', outcome: 'evicted' }],
+      [{ pod: 'default/b', at: '13s', outcome: 'evicted' }],
     ]);
   });
 

@@ -18,7 +18,7 @@ describe('tellStory', () => {
       '',
       '0s        memory.available █████|█████ 2Gi ≥ 500Mi soft  calm',
       '10s       memory.available ████░|░░░░░ 400Mi < 500Mi soft, 0s of 1m0s  MemoryPressure',
-      '1m10s     memory.available █████|█████ 300Mi ≥ 100Mi hard  MemoryPressure',
+      '1m10s     memory.available ███░░|░░░░░ 300Mi < 500Mi soft, past its 1m0s  MemoryPressure',
       '          evicts default/batch, grace 10s: The node was low on resource: memory. Threshold quantity:',
       '          500Mi, available: 300Mi.',
       '1m20s     memory.available ███░░|░░░░░ 60Mi < 100Mi hard  MemoryPressure',
@@ -141,6 +141,72 @@ describe('tellStory', () => {
       'refuses default/new: The node had condition: [MemoryPressure].\n10m0s ',
     );
     expect(text).toMatch(/^10m0s .* calm\n +admits default\/new$/m);
+  });
+
+  it('shows a soft threshold that is met before a hard one that is nearer, and what is to be regained', () => {
+    const text = story({
+      config: {
+        evictionHard: { 'memory.available': '100Mi' },
+        evictionSoft: { 'memory.available': '300Mi' },
+        evictionSoftGracePeriod: { 'memory.available': '20s' },
+        evictionMinimumReclaim: { 'memory.available': '50Mi' },
+      },
+      ticks: ['0s', '10.0005s', '20s'].map((at) => tick(at, { availableBytes: 150 * MI })),
+    });
+    expect(text).toMatch(/^0s .* 150Mi < 300Mi soft, 0s of 20s {2}MemoryPressure$/m);
+    expect(text).toMatch(/^10\.001s .* 150Mi < 300Mi soft, 10\.001s of 20s {2}MemoryPressure$/m);
+    expect(text).toMatch(/^20s .* 150Mi < 300Mi\+50Mi soft, past its 20s {2}MemoryPressure$/m);
+  });
+
+  it('folds rounds that say nothing new, and keeps the first and the last of them', () => {
+    const calm = (at: number) => tick(`${at}s`, { availableBytes: 4 * GI });
+    const ticks = [...[0, 10, 20, 30, 40].map(calm), tick('50s', { availableBytes: MI })];
+    const rounds = story({ ticks })
+      .split('\n')
+      .filter((line) => /^(\d|\s+…)/.test(line));
+    expect(rounds.map((line) => line.trim().split(/ {2,}/)[0])).toEqual([
+      '0s',
+      '… 3 rounds like it',
+      '40s',
+      '50s',
+    ]);
+    expect(story({ ticks: ticks.slice(2) })).not.toContain('…');
+  });
+
+  it('says what is not decided since its figures are no newer', () => {
+    const old = summary({ availableBytes: MI });
+    const memory = { ...old.node?.memory, time: '2026-01-01T00:00:00Z' };
+    const same = { ...old, node: { memory } };
+    const text = story({ ticks: ['0s', '10s'].map((at) => ({ at, summary: same })) });
+    expect(text).toMatch(
+      /^10s .*\n +decides nothing: the figures are no newer than those before \(memory\.available\)$/m,
+    );
+  });
+
+  it('says of which signal nothing was ever read', () => {
+    const config = { evictionHard: { 'memory.available': '100Mi', 'pid.available': '10' } };
+    expect(story({ config })).toContain(
+      '\nnever read, though thresholds are about it: pid.available\n',
+    );
+  });
+
+  it('has the reason of a recording for a pod that is protected by any rules', () => {
+    const metadata = {
+      ...scenarioPod('web').metadata,
+      annotations: { 'kubernetes.io/config.source': 'file' },
+    };
+    for (const compatibility of ['kubelet', 'evictd']) {
+      const text = tellStory(
+        scenario({
+          config: { compatibility, evictionHard: { 'memory.available': '100Mi' } },
+          pods: [{ ...scenarioPod('web'), metadata }],
+          ticks: [tick('0s', { availableBytes: MI })],
+          evictd: { protected: { 'default/web': 'holds no process' } },
+        }),
+        { flags: {}, explain: true },
+      );
+      expect(text).toContain('protected: holds no process');
+    }
   });
 
   it('tells of a configuration error', () => {

@@ -33,6 +33,11 @@ const BY = policy({
   thresholds: [threshold({ minimumReclaim: value('50Mi') }), softThreshold()],
 });
 
+/** The same with a threshold of a filesystem. */
+const BY_DISK = policy({
+  thresholds: [...BY.thresholds, threshold({ signal: 'nodefs.available', value: value('1Gi') })],
+});
+
 const context = (overrides: Partial<StatusContext> = {}): StatusContext => ({
   version: '0.1.0',
   pid: 4711,
@@ -158,7 +163,10 @@ const FLAPPING = [1000, 2000, 3000, 4000, 5000].reduce(
 
 describe('statusDocument', () => {
   it('has the shape that its version stands for', () => {
-    expect(shapeOf(statusDocument({ ...FULL, flapping: FLAPPING }, context()))).toStrictEqual({
+    const document = statusDocument({ ...FULL, flapping: FLAPPING }, context({ policy: BY_DISK }));
+    expect(document.filesystems.map(({ name }) => name)).toStrictEqual(['nodefs']);
+    expect(statusDocument(FULL, context()).filesystems).toStrictEqual([]);
+    expect(shapeOf(document)).toStrictEqual({
       apiVersion: 'string',
       kind: 'string',
       evictd: {
