@@ -91,6 +91,7 @@ describe('the tarball', () => {
     ...['package.json', 'README.md', 'CHANGELOG.md', 'ARCHITECTURE.md', 'LICENSE'],
     ...['dist/main.js', 'dist/index.js', 'dist/index.d.ts', 'binding.gyp', 'native/addon.cc'],
     ...['native/filesystem_helper.cc', 'scripts/build-native.mjs'],
+    ...['data/incident.yaml', 'data/demo-recording.json', 'docs/guides/simulate.md'],
   ])('has %s', (file) => {
     expect(packed).toContain(file);
   });
@@ -136,6 +137,14 @@ describe('installed with a compiler', () => {
     const version = await evictd(installed.directory, 'version');
     expect(version.status, version.output).toBe(0);
     expect(version.output).not.toMatch(MISSING);
+  });
+
+  it('has the scenario of the guide', async () => {
+    const folder = path.join(installed.directory, 'node_modules/evictd');
+    const args = ['dist/main.js', 'simulate', 'data/incident.yaml'];
+    const result = await run(folder, process.execPath, args);
+    expect(result.status, result.output).toBe(0);
+    expect(result.stdout).toMatch(/"evicted":\[\{"pod":"batch\/report"/);
   });
 
   it('can be imported', async () => {
