@@ -33,6 +33,13 @@ function anchors(markdown: string): Set<string> {
   );
 }
 
+/** What a page links to in the repository. */
+function linksOf(page: string): readonly string[] {
+  return [...withoutCode(read(page)).matchAll(/\]\(\s*<?([^)\s>]+)>?[^)]*\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z][a-z+.-]*:/i.test(target));
+}
+
 const PAGES = execFileSync(
   'git',
   ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', '*.md'],
@@ -49,10 +56,7 @@ describe('documentation', () => {
   });
 
   it.each(PAGES)('%s links to what is there', (page) => {
-    const targets = [...withoutCode(read(page)).matchAll(/\]\(\s*<?([^)\s>]+)>?[^)]*\)/g)]
-      .map(([, target = '']) => target)
-      .filter((target) => !/^[a-z][a-z+.-]*:/i.test(target));
-    const broken = targets.filter((target) => {
+    const broken = linksOf(page).filter((target) => {
       const [file = '', anchor] = decodeURI(target).split('#');
       const linked = file === '' ? page : path.join(path.dirname(page), file);
       if (linked.startsWith('..') || !existsSync(path.join(ROOT, linked))) return true;
@@ -60,6 +64,24 @@ describe('documentation', () => {
     });
     expect(broken).toEqual([]);
   });
+
+  it.each(['docs/README.md', 'README.md'])(
+    '%s names every page and schema below docs/',
+    (index) => {
+      const links = linksOf(index).map((link) => link.split('#')[0] ?? '');
+      const named = links.map((link) => path.join(path.dirname(index), link));
+      const files = readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+        .map((file) => `docs/${file}`)
+        .filter((file) => /\.(md|json)$/.test(file) && file !== index);
+      // Decisions have an index of their own; what a schema is of is told by the page about it.
+      const own = files.filter(
+        (file) => path.dirname(file) !== DECISIONS || file.endsWith('README.md'),
+      );
+      const wanted = index === 'README.md' ? own.filter((file) => file.endsWith('.md')) : own;
+      expect(wanted.length).toBeGreaterThan(15);
+      expect(wanted.filter((file) => !named.includes(file))).toEqual([]);
+    },
+  );
 
   it('maps every folder and root file of src/ in ARCHITECTURE.md', () => {
     const architecture = read('ARCHITECTURE.md');

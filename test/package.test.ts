@@ -90,7 +90,7 @@ describe('the tarball', () => {
   it.each([
     ...['package.json', 'README.md', 'CHANGELOG.md', 'ARCHITECTURE.md', 'LICENSE'],
     ...['dist/main.js', 'dist/index.js', 'dist/index.d.ts', 'binding.gyp', 'native/addon.cc'],
-    ...['native/filesystem_helper.cc', 'scripts/build-native.mjs'],
+    ...['native/filesystem_helper.cc', 'scripts/build-native.mjs', 'docs/README.md'],
     ...['data/incident.yaml', 'data/demo-recording.json', 'docs/guides/simulate.md'],
   ])('has %s', (file) => {
     expect(packed).toContain(file);
