@@ -11,7 +11,6 @@ import {
   COMMANDS,
   type CommandName,
   isCommand,
-  OPTION_LIST,
   type Option,
   optionsOf,
   optionTerm,
@@ -93,10 +92,6 @@ const MAX_TERM_WIDTH = 24;
 const HELP_WIDTH = 80;
 
 const HELP: Partial<Help> = {
-  optionTerm: ({ flags, long }) => {
-    const option = OPTION_LIST.find(({ name }) => name === long);
-    return option === undefined ? flags : optionTerm(option);
-  },
   formatItem: (term, termWidth, description, helper) => {
     const beside = termWidth <= MAX_TERM_WIDTH;
     const indent = ' '.repeat(beside ? termWidth + 4 : 6);
@@ -104,6 +99,17 @@ const HELP: Partial<Help> = {
     return beside ? `  ${term.padEnd(termWidth)}  ${lines.trimStart()}` : `  ${term}\n${lines}`;
   },
 };
+
+/** Help that writes a command's options as the table of options does. */
+function helpOf(options: readonly Option[]): Partial<Help> {
+  return {
+    ...HELP,
+    optionTerm: ({ flags, long }) => {
+      const option = options.find(({ name }) => name === long);
+      return option === undefined ? flags : optionTerm(option);
+    },
+  };
+}
 
 /**
  * Carries out what was asked for; resolves to the exit status when it is done.
@@ -162,7 +168,10 @@ function buildProgram({ onCommand, onOutput }: ProgramListener): Command {
     .configureOutput({ writeOut: onOutput, writeErr: () => {} });
   for (const name of Object.keys(COMMANDS).filter(isCommand)) {
     const options = optionsOf(name);
-    const command = program.command(name).description(COMMANDS[name]);
+    const command = program
+      .command(name)
+      .description(COMMANDS[name])
+      .configureHelp(helpOf(options));
     for (const option of options) command.addOption(commanderOption(option, name));
     const operand = OPERANDS[name];
     if (operand !== undefined) command.argument(operand.term, operand.description);

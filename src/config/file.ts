@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { EvictdError } from '../core/errors.ts';
+import { readFailure } from './read-failure.ts';
 
 /**
  * The largest configuration file, in bytes: of the worst text a parser takes seconds for this much. A
@@ -31,7 +32,9 @@ export function readConfigFile(file: string): string {
 }
 
 function readBounded(file: string, descriptor: number): Buffer {
-  if (!fstatSync(descriptor).isFile()) throw refused(file, 'no regular file');
+  const stats = fstatSync(descriptor);
+  if (stats.isDirectory()) throw refused(file, 'is a directory');
+  if (!stats.isFile()) throw refused(file, 'no regular file');
   const buffer = Buffer.allocUnsafe(MAX_FILE_BYTES + 1);
   let length = 0;
   while (length <= MAX_FILE_BYTES) {
@@ -51,13 +54,7 @@ function decode(file: string, bytes: Buffer): string {
 }
 
 function unreadable(file: string, error: unknown): EvictdError {
-  const { code } = error as NodeJS.ErrnoException;
-  return new EvictdError(
-    'EVICTD_CONFIG_FILE',
-    code === 'ENOENT' ? 'no such file' : `cannot be read: ${code ?? String(error)}`,
-    { source: file },
-    error,
-  );
+  return new EvictdError('EVICTD_CONFIG_FILE', readFailure(error), { source: file }, error);
 }
 
 function refused(file: string, message: string, source = file): EvictdError {

@@ -32,8 +32,18 @@ interface OptionRow {
   readonly default: string | undefined;
   readonly description: string;
   readonly commands: readonly CommandName[];
+  /** What some of the commands take it for instead. */
+  readonly instead?: Meaning;
   /** The same in a configuration file; undefined for what only a command line can say. */
   readonly key: FileKey | undefined;
+}
+
+/** What an option is to commands for which its own description does not hold. */
+interface Meaning {
+  readonly commands: readonly CommandName[];
+  /** What stands for the value; the same where it is left out. */
+  readonly value?: string;
+  readonly description: string;
 }
 
 /** A key of a configuration file. */
@@ -78,8 +88,14 @@ export const OPTIONS = {
     default: undefined,
     description:
       'a configuration file, YAML or JSON: a KubeletConfiguration as it stands, or an EvictdConfiguration; ' +
-      'flags win over it, key by key; with record --kubelet the one that the kubelet has',
+      'flags win over it, key by key',
     commands: [...DAEMON, 'record'],
+    instead: {
+      commands: ['record'],
+      description:
+        'with --kubelet: the configuration file of that kubelet, YAML or JSON, whose policy the scenario gets; ' +
+        "the kubelet's defaults without it",
+    },
     key: undefined,
   },
   '--node-cgroup': {
@@ -301,6 +317,11 @@ export const OPTIONS = {
     description:
       'the unix socket on which the daemon answers status, an absolute path; none for no socket',
     commands: ['run', 'check-config', 'status', 'admit', 'record'],
+    instead: {
+      commands: ['status', 'admit', 'record'],
+      value: 'PATH',
+      description: 'the unix socket on which the running daemon is asked, an absolute path',
+    },
     key: { name: 'socket', type: 'text' },
   },
   '--state-dir': {
@@ -388,9 +409,13 @@ export const OPTIONS = {
     repeatable: false,
     default: 'false',
     description:
-      "print each point on which the kubelet's rules and evictd's own differ too, and which holds; " +
-      'of simulate the ranking of the pods, and why each stands where it does',
+      "print each point on which the kubelet's rules and evictd's own differ too, and which holds",
     commands: ['check-config', 'simulate'],
+    instead: {
+      commands: ['simulate'],
+      description:
+        'tell the story of each scenario with each ranking of the pods, and why each stands where it does',
+    },
     key: undefined,
   },
   '--diff': {
@@ -536,7 +561,7 @@ type OptionOf<Type extends KeyType> = {
     : never;
 }[OptionName];
 
-/** One option of the table, with its name. */
+/** One option of the table, with its name, as most commands take it or as one does. */
 export interface Option extends OptionRow {
   readonly name: OptionName;
 }
@@ -560,9 +585,14 @@ export const KEYS: readonly Key[] = OPTION_LIST.flatMap(({ name: option, key, de
   key === undefined ? [] : [{ ...key, option, description }],
 );
 
-/** The options that `command` takes, in the table's order. */
+/** The options that `command` takes and what they are to it, in the table's order. */
 export function optionsOf(command: CommandName): readonly Option[] {
-  return OPTION_LIST.filter(({ commands }) => commands.includes(command));
+  return OPTION_LIST.filter(({ commands }) => commands.includes(command)).map((option) => {
+    const { instead } = option;
+    if (!instead?.commands.includes(command)) return option;
+    const { value = option.value, description } = instead;
+    return { ...option, value, description };
+  });
 }
 
 /** How help and documentation write an option: its names and what stands for the value. */

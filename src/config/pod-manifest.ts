@@ -14,6 +14,7 @@ import type {
 } from '../core/kubernetes.ts';
 import { parseQuantity } from '../core/quantity.ts';
 import { type ConfigDocument, type Entry, parseDocuments, shown, type Value } from './document.ts';
+import { readFailure } from './read-failure.ts';
 
 /** The largest file of pods, bytes: some hundreds of pods as a cluster prints them. */
 export const MAX_MANIFEST_BYTES = 4 * 2 ** 20;
@@ -61,9 +62,7 @@ export async function readPodManifest(file: string): Promise<string> {
     }
   } catch (error) {
     if (error instanceof EvictdError) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'no such file' : `cannot be read: ${code ?? String(error)}`;
-    throw unreadable(file, why, error);
+    throw unreadable(file, readFailure(error), error);
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));

@@ -80,7 +80,8 @@ describe('textOf', () => {
 
   it.each<[string, () => string, string]>([
     ['missing', () => path.join(directory, 'missing'), 'missing: no such file'],
-    ['a directory', () => directory, ': cannot be read: EISDIR'],
+    ['a directory', () => directory, ': is a directory'],
+    ['below a file', () => '/etc/passwd/x', '/etc/passwd/x: a part of its path is no directory'],
     ['an empty path', () => '', 'no path'],
     ['a path with NUL', () => 'a\0b', 'a\\u0000b: no path'],
     [

@@ -52,11 +52,11 @@ describe('readConfigFile', () => {
     const missing = path.join(directory, 'missing.yaml');
     const messages = [
       [fifo, `${fifo}: no regular file`],
-      [directory, `${directory}: no regular file`],
+      [directory, `${directory}: is a directory`],
       ['/dev/zero', '/dev/zero: no regular file'],
       [missing, `${missing}: no such file`],
       [`${missing}/x`, `${missing}/x: no such file`],
-      ['/etc/passwd/x', '/etc/passwd/x: cannot be read: ENOTDIR'],
+      ['/etc/passwd/x', '/etc/passwd/x: a part of its path is no directory'],
       ['', '--config "": an empty path'],
       ['a\0b', '--config "a\\u0000b": a path has no NUL'],
     ] as const;

@@ -3,11 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { KUBELET_FIELDS, USED_KUBELET_FIELDS } from '../../src/config/kubelet-fields.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import {
+  type CommandName,
   isCommand,
   KEYS,
   type Key,
   OPTION_LIST,
   type Option,
+  type OptionName,
   optionsOf,
   optionTerm,
 } from '../../src/config/options.ts';
@@ -32,7 +34,11 @@ function optionRow(option: Option): string {
   const byDefault = option.default === undefined ? 'none' : `\`${option.default}\``;
   const commands = option.commands.join(', ');
   const key = option.key === undefined ? 'none' : `\`${option.key.name}\``;
-  return `| ${names} | ${value} | ${repeatable} | ${byDefault} | ${key} | ${commands} | ${option.description} |`;
+  const { instead } = option;
+  const other =
+    instead === undefined ? '' : `; of ${instead.commands.join(', ')}: ${instead.description}`;
+  const meaning = `${option.description}${other}`;
+  return `| ${names} | ${value} | ${repeatable} | ${byDefault} | ${key} | ${commands} | ${meaning} |`;
 }
 
 describe('docs', () => {
@@ -61,6 +67,33 @@ describe('docs', () => {
 });
 
 describe('the table of options', () => {
+  it('says of an option to each command what it is to that command', () => {
+    const said = (command: CommandName, name: OptionName) =>
+      optionsOf(command).find((option) => option.name === name);
+    for (const command of ['status', 'admit', 'record'] as const) {
+      expect(said(command, '--socket')).toMatchObject({
+        value: 'PATH',
+        description: 'the unix socket on which the running daemon is asked, an absolute path',
+      });
+    }
+    expect(said('run', '--socket')?.value).toBe('PATH|none');
+    expect(said('run', '--config')?.description).toMatch(/flags win over it, key by key$/);
+    expect(said('record', '--config')?.description).toMatch(/^with --kubelet: /);
+    expect(said('check-config', '--explain')?.description).toMatch(/^print each point/);
+    expect(said('simulate', '--explain')?.description).toMatch(/^tell the story/);
+  });
+
+  it('speaks to commands of what they have alone', () => {
+    const meant = OPTION_LIST.flatMap(({ name, commands, instead }) =>
+      instead === undefined ? [] : [{ name, commands, instead: instead.commands }],
+    );
+    expect(meant.map(({ name }) => name)).toEqual(['--config', '--socket', '--explain']);
+    for (const { commands, instead } of meant) {
+      expect(instead.filter((command) => !commands.includes(command))).toEqual([]);
+      expect(instead.length).toBeLessThan(commands.length);
+    }
+  });
+
   it('gives no name to two options', () => {
     const names = OPTION_LIST.flatMap(({ name, aliases }) => [name, ...aliases]);
     expect(new Set(names).size).toBe(names.length);
@@ -108,9 +141,9 @@ describe('the table of options', () => {
   });
 
   it('gives the clients their own', () => {
-    expect(optionsOf('status').map(optionTerm)).toEqual(['--socket PATH|none', '--json']);
+    expect(optionsOf('status').map(optionTerm)).toEqual(['--socket PATH', '--json']);
     expect(optionsOf('admit').map(optionTerm)).toEqual([
-      '--socket PATH|none',
+      '--socket PATH',
       '--conditions CONDITION,…',
       '--json',
     ]);

@@ -208,7 +208,8 @@ describe('readPodManifest', () => {
 
   it.each([
     ['/no/such/file', 'no such file'],
-    [tmpdir(), 'cannot be read: EISDIR'],
+    [tmpdir(), 'is a directory'],
+    ['/etc/passwd/x', 'a part of its path is no directory'],
     ['', 'no path of a file'],
     ['a\0b', 'no path of a file'],
     ['/dev/zero', `larger than ${MAX_MANIFEST_BYTES} bytes`],

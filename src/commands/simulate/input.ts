@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
+import { readFailure } from '../../config/read-failure.ts';
 import { EvictdError } from '../../core/errors.ts';
 
 /** What stands for standard input. */
@@ -25,9 +26,8 @@ export async function* chunksOf(file: string): AsyncGenerator<Buffer> {
     for await (const chunk of stream as AsyncIterable<Buffer>) yield chunk;
   } catch (error) {
     if (error instanceof EvictdError) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === undefined) throw error;
-    throw unreadable(file, code === 'ENOENT' ? 'no such file' : `cannot be read: ${code}`, error);
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+    throw unreadable(file, readFailure(error), error);
   }
 }
 
