@@ -128,6 +128,13 @@ export default {
       { path: '^src/(main|index)\\.ts$' },
     ),
     forbid(
+      'library-is-the-policy',
+      'index.ts exports core, config, simulation and native: whoever imports the library starts no daemon ' +
+        'and loads no logger. Move what it needs there.',
+      { path: '^src/index\\.ts$' },
+      { path: '^src/', pathNot: '^src/(core|config|simulation|native)/' },
+    ),
+    forbid(
       'native-is-loaded-once',
       'Outside of src/native/ only index.ts (the loaded addon) and types.ts (its description) are ' +
         'to be imported: a second loader would be a second place that can fail.',

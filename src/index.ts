@@ -1,8 +1,11 @@
 /**
- * The library: evictd's policy as pure functions and its pipeline as an operator over streams, for
- * programs that bring their own readings, pods and executor. What is exported here is kept stable
- * by semantic versioning; what is not is internal.
+ * The library: evictd's policy as pure functions, its pipeline as an operator over streams and its
+ * simulation, for programs that bring their own readings, pods and executor. What is exported here is
+ * kept stable by semantic versioning; what is not is internal.
  */
+export type { FlagValues } from './config/flags.ts';
+export { type ParsedPolicy, type PolicyTexts, parsePolicy } from './config/policy-texts.ts';
+export type { ScenarioConfig } from './config/scenario-config.ts';
 export { type Admission, admitPod } from './core/admission.ts';
 export type {
   Decision,
@@ -20,7 +23,7 @@ export {
   flapsOf,
   NOT_FLAPPING,
 } from './core/flapping.ts';
-export type { KubernetesContainer, KubernetesPod, Toleration } from './core/kubernetes.ts';
+export type { KubernetesContainer, KubernetesPod, Summary, Toleration } from './core/kubernetes.ts';
 export type { SignalObservation } from './core/observation.ts';
 export {
   conditionsOf,
@@ -31,8 +34,13 @@ export {
 } from './core/pipeline.ts';
 export type { PodObservation, QosClass } from './core/pod.ts';
 export type { Compatibility, Policy } from './core/policy.ts';
-export { formatQuantity, parsePercentage, parseQuantity } from './core/quantity.ts';
-export { rankPods } from './core/rank.ts';
+export {
+  formatQuantity,
+  parsePercentage,
+  parseQuantity,
+  type QuantityFormat,
+} from './core/quantity.ts';
+export { type Ranking, rankPods } from './core/rank.ts';
 export { RULE_SETS, RULES, type RuleName, type RuleRow, type Rules } from './core/rules.ts';
 export type { NodeCondition, Signal } from './core/signal.ts';
 export {
@@ -44,7 +52,7 @@ export {
   step,
 } from './core/step.ts';
 export type { Threshold, ThresholdValue } from './core/threshold.ts';
-export { loadNative } from './native/index.ts';
+export { type LoadedNative, loadNative } from './native/index.ts';
 export type {
   MemcgEvent,
   MemcgWatch,
@@ -53,3 +61,6 @@ export type {
   Pidfd,
   SystemError,
 } from './native/types.ts';
+export { type SimulationOptions, simulate } from './simulation/engine.ts';
+export { checkScenario, readScenario } from './simulation/read.ts';
+export type { Scenario, SimulationResult, Tick, TickResult } from './simulation/scenario.ts';

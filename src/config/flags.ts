@@ -23,7 +23,7 @@ import { NO_SOCKET, parseSocketPath, parseSwitch } from './values.ts';
 export type FlagValues = Readonly<Partial<Record<OptionName, readonly string[]>>>;
 
 /** The operator of each flag whose value is a list of signals. */
-const OPERATORS: Readonly<Record<SignalOption, Operator>> = {
+export const OPERATORS: Readonly<Record<SignalOption, Operator>> = {
   '--eviction-hard': '<',
   '--eviction-soft': '<',
   '--eviction-soft-grace-period': '=',
@@ -69,11 +69,13 @@ export function defaultHard(): GivenSignals {
   };
 }
 
-function isSignalOption(name: OptionName): name is SignalOption {
+/** Whether an option's value is a list of signals. */
+export function isSignalOption(name: OptionName): name is SignalOption {
   return OPTIONS[name].key?.type === 'signals';
 }
 
-function isTextOption(name: OptionName): name is TextOption {
+/** Whether an option's values are texts, and it has a key. */
+export function isTextOption(name: OptionName): name is TextOption {
   const type = OPTIONS[name].key?.type;
   return type === 'text' || type === 'integer' || type === 'switch' || type === 'texts';
 }

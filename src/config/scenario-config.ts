@@ -7,7 +7,8 @@ import type { SignalOption, TextOption } from './options.ts';
 import type { PlacedText } from './place.ts';
 import { checkSignal } from './signal-texts.ts';
 
-type SignalMap = Readonly<Record<string, string>>;
+/** Texts by the names of signals. */
+export type SignalMap = Readonly<Record<string, string>>;
 
 /** The configuration of a scenario: the KubeletConfiguration's fields, and two of evictd's own. */
 export interface ScenarioConfig {
@@ -42,7 +43,7 @@ const TEXT_FIELDS = {
 } as const satisfies Partial<Record<keyof ScenarioConfig, TextOption>>;
 
 /** The pods of a scenario have a parent of their own, as below the kubelet they have. */
-const PODS_PARENT = 'kubepods';
+export const PODS_PARENT = 'kubepods';
 
 /**
  * Checks a scenario's configuration as the daemon checks its own, by the same parsers.
@@ -78,12 +79,19 @@ function givenFromConfig(config: ScenarioConfig): Given {
   return { texts, signals, pods: undefined, polling: [] };
 }
 
-function placedList(key: string, values: readonly string[]): readonly PlacedText[] {
+/** A list of words; of an empty one the word that says so. */
+export function placedList(key: string, values: readonly string[]): readonly PlacedText[] {
   const words = values.length === 0 ? ['none'] : values;
   return words.map((text) => ({ text, place: { key, value: text } }));
 }
 
-function givenSignals(field: string, map: SignalMap): GivenSignals {
+/**
+ * The texts of a map of signals.
+ *
+ * @param field its name, for the places of errors
+ * @throws EvictdError EVICTD_CONFIG for what is no text, EVICTD_SIGNAL
+ */
+export function givenSignals(field: string, map: SignalMap): GivenSignals {
   const texts = new Map<Signal, PlacedText>();
   for (const [name, text] of Object.entries(map)) {
     const place: ErrorPlace = { key: `${field}: ${name}`, value: String(text) };

@@ -19,12 +19,13 @@ const MEMORY_PRESSURE_TAINT = { key: 'node.kubernetes.io/memory-pressure', effec
  * Whether a pod is admitted under the node's conditions: a critical pod always is; memory pressure alone
  * keeps out BestEffort pods that do not tolerate it; any other condition keeps out all.
  *
- * @param conditions sorted by name
+ * @param held the conditions that hold, in any order
  * @throws EvictdError EVICTD_QUANTITY for a request of the pod that cannot be read
  * @see kubelet `eviction_manager.go`, `Admit`
  */
-export function admitPod(pod: KubernetesPod, conditions: readonly NodeCondition[]): Admission {
-  if (conditions.length === 0 || criticalBecause(pod) !== undefined) return ADMITTED;
+export function admitPod(pod: KubernetesPod, held: readonly NodeCondition[]): Admission {
+  if (held.length === 0 || criticalBecause(pod) !== undefined) return ADMITTED;
+  const conditions = [...new Set(held)].sort();
   const isMemoryAlone = conditions.length === 1 && conditions[0] === 'MemoryPressure';
   if (isMemoryAlone && (qosClassOf(pod) !== 'BestEffort' || toleratesMemoryPressure(pod))) {
     return ADMITTED;

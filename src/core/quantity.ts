@@ -185,9 +185,10 @@ export function canonicalQuantity({ nano, format }: Quantity): string {
  * Writes nano-units canonically: the largest suffix that divides them (104857600 bytes are
  * `100Mi`), so that {@link parseQuantity} reads the same value again.
  *
+ * @param format powers of 1024 where it is left out
  * @see apimachinery `Quantity.CanonicalizeBytes`
  */
-export function formatQuantity(nano: bigint, format: QuantityFormat): string {
+export function formatQuantity(nano: bigint, format: QuantityFormat = 'binary'): string {
   if (nano === 0n) return '0';
   const suffix = FORMATS[format].find((candidate) => nano % candidate.nano === 0n);
   assert(suffix !== undefined, 'one nano-unit divides every quantity');

@@ -91,6 +91,13 @@ describe('admitPod', () => {
     expect(admitPod(kubernetesPod('web', { tolerations: [] }), MEMORY).admit).toBe(false);
   });
 
+  it('takes conditions in any order, each as often as it is named', () => {
+    const answer = admitPod(burstable, TWO);
+    expect(admitPod(burstable, ['MemoryPressure', 'DiskPressure'])).toStrictEqual(answer);
+    expect(admitPod(burstable, ['DiskPressure', ...TWO])).toStrictEqual(answer);
+    expect(admitPod(burstable, ['MemoryPressure', 'MemoryPressure']).admit).toBe(true);
+  });
+
   it('refuses to judge a pod whose request is no quantity, where that counts', () => {
     const odd = kubernetesPod('odd', { containers: [container('a', { cpu: '1x' })] });
     expect(() => admitPod(odd, MEMORY)).toThrow(

@@ -270,6 +270,11 @@ describe('formatQuantity', () => {
     expect(formatQuantity(nano, format)).toBe(text);
   });
 
+  it('has powers of 1024 without a format', () => {
+    expect(formatQuantity(104_857_600n * NANO)).toBe('100Mi');
+    expect(formatQuantity(1000n * NANO)).toBe('1000');
+  });
+
   it('is read again as the same value', () => {
     const nano = fc.oneof(
       fc.bigInt({ min: -MAX_UNITS * NANO, max: MAX_UNITS * NANO }),
