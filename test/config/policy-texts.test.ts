@@ -117,7 +117,10 @@ describe('parsePolicy', () => {
     ],
     [{ evictionHard: 5 }, 'EVICTD_CONFIG evictionHard: must be a text or a map of signals'],
     [{ evictionHard: [] }, 'EVICTD_CONFIG evictionHard: must be a text or a map of signals'],
-    [{ evictionHrad: '' }, 'EVICTD_CONFIG evictionHrad: no field of a policy (did you mean evictionHard?)'],
+    [
+      { evictionHrad: '' },
+      'EVICTD_CONFIG evictionHrad: no field of a policy (did you mean evictionHard?)',
+    ],
     [{ socket: '/s' }, 'EVICTD_CONFIG socket: no field of a policy'],
     [{ toString: '' }, 'EVICTD_CONFIG toString: no field of a policy'],
     [{ enforceNodeAllocatable: 'pods' }, 'EVICTD_CONFIG enforceNodeAllocatable: must be a list'],
