@@ -1,8 +1,8 @@
 import { request } from 'node:http';
-import { EvictdError, escapeControl } from '../core/errors.ts';
+import { type EvictdError, escapeControl } from '../core/errors.ts';
 import { approximateCount } from '../core/quantity.ts';
 import { STATUS_VERSION, type StatusDocument } from '../surfaces/status.ts';
-import { unanswered } from './unanswered.ts';
+import { foreign, refusedWith, tooLong, unanswered } from './unanswered.ts';
 
 /** How long the daemon may take to answer, ms. */
 const ANSWER_LIMIT_MS = 5000;
@@ -45,11 +45,11 @@ function ask(socketPath: string): Promise<string> {
         response.setEncoding('utf8');
         response.on('data', (chunk: string) => {
           text += chunk;
-          if (text.length > ANSWER_LIMIT_BYTES) asked.destroy(new Error('the answer is too long'));
+          if (text.length > ANSWER_LIMIT_BYTES) asked.destroy(tooLong(socketPath));
         });
         response.on('end', () => {
           if (response.statusCode === 200) resolve(text);
-          else reject(fail(new Error(`it answered with HTTP status ${response.statusCode}`)));
+          else reject(refusedWith(socketPath, response.statusCode, text));
         });
         response.on('error', (error) => reject(fail(error)));
       },
@@ -67,10 +67,7 @@ function parseStatus(text: string, socketPath: string): StatusDocument {
   } catch {
     // Not JSON: the same answer.
   }
-  throw new EvictdError('EVICTD_UNREACHABLE', 'what answers is no evictd of this version', {
-    source: '--socket',
-    value: socketPath,
-  });
+  throw foreign(socketPath);
 }
 
 /** What both memory sources make of the node; the one that counts first. */

@@ -1,5 +1,10 @@
-import { describe, expect, it } from 'vitest';
-import { formatStatus } from '../../src/commands/status.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { askStatus, formatStatus } from '../../src/commands/status.ts';
+import type { EvictdError } from '../../src/core/errors.ts';
 import { flapping, NOT_FLAPPING } from '../../src/core/flapping.ts';
 import { EMPTY_MODEL, type Model, statusDocument } from '../../src/surfaces/status.ts';
 import { GI, MI, policy, reading } from '../support/builders.ts';
@@ -85,5 +90,47 @@ describe('formatStatus', () => {
 
   it('has no figures before the first reading', () => {
     expect(textOf({}, 'workingset')).not.toContain('memory available');
+  });
+});
+
+describe('askStatus', () => {
+  const asking = async (answer: (response: ServerResponse) => void): Promise<string> => {
+    const made = mkdtempSync(path.join(tmpdir(), 'evictd-status-test-'));
+    const socket = path.join(made, 'evictd.sock');
+    const server = createServer((_, response) => answer(response));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+      rmSync(made, { recursive: true, force: true });
+    });
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+    return await askStatus(socket).then(
+      () => 'nothing is wrong',
+      ({ message, exitStatus }: EvictdError) => `${message}, ${exitStatus}`,
+    );
+  };
+  const refusal = (body: string) => (response: ServerResponse) =>
+    void response.writeHead(500).end(body);
+
+  it.each([
+    ['no status (HTTP status 500)', refusal('{"error":"no status"}')],
+    ['a\\u000a\\u001b (HTTP status 500)', refusal('{"error":"a\\n\\u001b"}')],
+    ['HTTP status 500', refusal('{"error":3}')],
+    ['HTTP status 500', refusal('null')],
+    ['HTTP status 500', refusal('<html>')],
+  ])('says that a daemon answers which refuses: %s', async (why, answer) => {
+    expect(await asking(answer)).toBe(`the daemon answers, but refuses: ${why}, 9`);
+  });
+
+  it('tells who is no daemon, and an answer without end, from one who does not answer', async () => {
+    expect(await asking((response) => void response.end('{}'))).toBe(
+      'what answers is no evictd of this version, 9',
+    );
+    expect(await asking((response) => void response.end(Buffer.alloc(33 * 2 ** 20, ' ')))).toBe(
+      'the daemon answers, but its answer is too long, 9',
+    );
+    expect(await asking((response) => void response.destroy())).toBe(
+      'no daemon answers: socket hang up, 9',
+    );
   });
 });

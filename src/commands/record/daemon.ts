@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { Observable } from 'rxjs';
 import { formatDuration } from '../../core/duration.ts';
 import { SAMPLES_VERSION, type SampleLine } from '../../surfaces/samples.ts';
-import { unanswered } from '../unanswered.ts';
+import { foreign, refusedWith, unanswered } from '../unanswered.ts';
 
 /** How long the daemon may take to answer, ms. */
 const ANSWER_LIMIT_MS = 5000;
@@ -27,7 +27,7 @@ export function daemonSamples(socketPath: string, intervalMs: number): Observabl
       const line = parse(text);
       const isHead = line?.kind === 'Samples' && line.apiVersion === SAMPLES_VERSION;
       if (line === undefined || (!isHeadRead && !isHead)) {
-        fail(new Error('what answers is no evictd of this version'));
+        fail(foreign(socketPath));
         return;
       }
       isHeadRead = true;
@@ -36,9 +36,13 @@ export function daemonSamples(socketPath: string, intervalMs: number): Observabl
     const asked = request({ socketPath, path, agent: false }, (response) => {
       clearTimeout(late);
       if (response.statusCode === 200) readLines(response, take, () => subscriber.complete());
-      else readRefusal(response, (why) => fail(new Error(why)));
+      else
+        readRefusal(response, (text) => fail(refusedWith(socketPath, response.statusCode, text)));
     });
-    asked.on('error', fail);
+    asked.on('error', (error) => {
+      if (isHeadRead) subscriber.complete();
+      else fail(error);
+    });
     asked.end();
     return () => {
       clearTimeout(late);
@@ -55,18 +59,15 @@ function readLines(response: IncomingMessage, take: (text: string) => void, end:
   lines.on('error', end);
 }
 
-function readRefusal(response: IncomingMessage, tell: (why: string) => void): void {
+/** What came of it counts, also where that is not all. */
+function readRefusal(response: IncomingMessage, tell: (text: string) => void): void {
   let text = '';
   response.setEncoding('utf8');
   response.on('data', (part: string) => {
     text = (text + part).slice(0, REFUSAL_LENGTH);
   });
-  response.on('error', (error) => tell(error.message));
-  response.on('end', () => {
-    const { error } = (parse(text) ?? {}) as { readonly error?: unknown };
-    const why = typeof error === 'string' ? `: ${error}` : '';
-    tell(`it answered with HTTP status ${response.statusCode}${why}`);
-  });
+  response.on('error', () => tell(text));
+  response.on('end', () => tell(text));
 }
 
 function parse(text: string): SampleLine | undefined {
