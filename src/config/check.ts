@@ -16,6 +16,7 @@ import { durationWithin, INT32, integerWithin, SECONDS } from './ranges.ts';
 import {
   type CheckedSettings,
   COMPATIBILITIES,
+  HARD_GRACE_SECONDS,
   LOG_LEVELS,
   MEMORY_SOURCES,
   type PodRule,
@@ -45,9 +46,6 @@ type Parser<T> = (text: string) => T;
 const NOT_NEGATIVE = { min: 0, max: Number.POSITIVE_INFINITY } as const;
 
 const POLL_INTERVAL_MS = { min: 50, max: 3_600_000 } as const;
-
-/** The grace of hard evictions by default, in seconds. Source: kubelet `eviction_manager.go`: 1. */
-const HARD_GRACE_SECONDS = { kubelet: 1, evictd: 0 } as const;
 
 /** What zero means to the kubelet. Source: kubelet `apis/config/v1beta1/defaults.go`. */
 const KUBELET_TRANSITION_MS = 300_000;

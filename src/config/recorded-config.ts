@@ -2,9 +2,12 @@ import { formatDuration } from '../core/duration.ts';
 import type { Signal } from '../core/signal.ts';
 import type { Threshold } from '../core/threshold.ts';
 import type { ScenarioConfig } from './scenario-config.ts';
-import type { Settings } from './settings.ts';
+import { HARD_GRACE_SECONDS, type Settings } from './settings.ts';
 
-/** The settings' policy as the configuration of a scenario: read again, it gives the same policy. */
+/**
+ * The settings' policy as the configuration of a scenario: read again, it gives the same policy. What is
+ * the rule set's own default is left out, so that another rule set brings its own.
+ */
 export function recordedConfig({
   policy,
   compatibility,
@@ -19,6 +22,8 @@ export function recordedConfig({
     of('allocatableMemory.available') === of('memory.available');
   const own = isCopied ? thresholds.filter((one) => !isHardAllocatable(one)) : thresholds;
   const soft = own.filter(({ kind }) => kind === 'soft');
+  const { hardEvictionGracePeriodSeconds } = policy;
+  const isDefaultGrace = hardEvictionGracePeriodSeconds === HARD_GRACE_SECONDS[compatibility];
   return {
     compatibility,
     memorySource,
@@ -32,7 +37,7 @@ export function recordedConfig({
     evictionMinimumReclaim: mapOf(thresholds, ({ minimumReclaim }) => minimumReclaim?.text),
     evictionPressureTransitionPeriod: formatDuration(policy.pressureTransitionPeriodMs),
     evictionMaxPodGracePeriod: policy.maxPodGracePeriodSeconds,
-    hardEvictionGracePeriodSeconds: policy.hardEvictionGracePeriodSeconds,
+    ...(isDefaultGrace ? {} : { hardEvictionGracePeriodSeconds }),
   };
 }
 

@@ -30,6 +30,12 @@ export interface PodRule {
 
 export const COMPATIBILITIES = ['kubelet', 'evictd'] as const satisfies readonly Compatibility[];
 
+/** The grace of hard evictions by default, in seconds. Source: kubelet `eviction_manager.go`: 1. */
+export const HARD_GRACE_SECONDS: Readonly<Record<Compatibility, number>> = {
+  kubelet: 1,
+  evictd: 0,
+};
+
 export const MEMORY_SOURCES = [
   'workingset',
   'memavailable',

@@ -66,7 +66,8 @@ export function kubeletScenario(recording: KubeletRecording): Scenario {
     pods: [...pods.values()],
     ticks: samples.map(
       (sample): Tick => ({
-        at: formatDuration(sample.atMs - startMs),
+        // Samples are 100 ms apart at least.
+        at: formatDuration(Math.round(sample.atMs - startMs)),
         summary: sample.summary ?? null,
         ...(sample.summary === undefined ? {} : { activePods: sample.pods.map(nameOf) }),
       }),

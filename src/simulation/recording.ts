@@ -3,8 +3,10 @@
  * decided, in the same rounds.
  */
 import type { ScenarioConfig } from '../config/scenario-config.ts';
+import { HARD_GRACE_SECONDS } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { KubernetesPod, MemoryStats, PodStats, Summary } from '../core/kubernetes.ts';
+import type { Compatibility } from '../core/policy.ts';
 import type {
   RecordedOutcome,
   RecordedPod,
@@ -41,19 +43,23 @@ export const CGROUP_NAMESPACE = 'cgroup';
  */
 const HEARD_LATER_MS = 0.001;
 
+const US_PER_MS = 1000;
+
 /** A recorded run as a scenario. */
 export function scenarioOf(recording: Recording): Scenario {
   const { name, description, config, node } = recording;
   const isOwn = config.compatibility !== 'kubelet';
-  const turns = peopled(recording.pods, replayable(recording, isOwn));
+  const turns = peopled(recording.pods, fromFirst(replayable(recording, isOwn)));
   const cast = new Cast(turns.flatMap(({ there }) => there));
   const kills = killsOf(turns);
-  const startMs = turns[0]?.atMs ?? 0;
   const ticks = turns.map((turn): Tick => {
     const kill = kills.get(turn);
-    const evictd = tickExtension(turn, kill && { [cast.nameOf(kill.pod)]: kill.kill });
+    const evictd = tickExtension(
+      turn.config && withDefaults(turn.config, config),
+      kill && { [cast.nameOf(kill.pod)]: kill.kill },
+    );
     return {
-      at: formatDuration(turn.atMs - startMs),
+      at: formatDuration(turn.atMs),
       summary: summaryOf(turn.signals, turn.there, cast),
       activePods: turn.there.filter((pod) => cast.isActive(pod)).map((pod) => cast.nameOf(pod)),
       ...(!isOwn && kill !== undefined && kill.kill.outcome !== 'evicted'
@@ -93,6 +99,18 @@ function replayable({ turns, evicting }: Recording, isOwn: boolean): readonly Sc
     if (turn.decision.kind === 'evict') isSkipped = !isOwn;
     return isKept;
   });
+}
+
+/**
+ * Turns whose time counts from the first one, in whole microseconds: more digits would tell nothing more.
+ * A period of whole microseconds that was over between two of them still is.
+ */
+function fromFirst(turns: readonly ScenarioTurn[]): readonly ScenarioTurn[] {
+  const startMs = turns[0]?.atMs ?? 0;
+  return turns.map((turn) => ({
+    ...turn,
+    atMs: Math.round((turn.atMs - startMs) * US_PER_MS) / US_PER_MS,
+  }));
 }
 
 /** A pod in one of its lives: what joins the cgroup of an evicted pod is another one. */
@@ -171,8 +189,19 @@ function killOf(
   return { takes: formatDuration(takesMs === 0 ? -HEARD_LATER_MS : takesMs), outcome };
 }
 
+/**
+ * A configuration that takes the place of another one: what it leaves to its rule set is said where the
+ * other one's would stay.
+ */
+function withDefaults(config: ScenarioConfig, before: ScenarioConfig): ScenarioConfig {
+  const isSaid = config.hardEvictionGracePeriodSeconds !== undefined;
+  if (isSaid || before.hardEvictionGracePeriodSeconds === undefined) return config;
+  const rules: Compatibility = config.compatibility === 'kubelet' ? 'kubelet' : 'evictd';
+  return { ...config, hardEvictionGracePeriodSeconds: HARD_GRACE_SECONDS[rules] };
+}
+
 function tickExtension(
-  { config }: ScenarioTurn,
+  config: ScenarioConfig | undefined,
   kills: Readonly<Record<string, Kill>> | undefined,
 ): TickExtension | undefined {
   if (config === undefined && kills === undefined) return undefined;

@@ -12,6 +12,12 @@ import { runWorld, type Told, worlds } from './run.ts';
 /** The bound is only there to end a hang. */
 const PROPERTY_LIMIT_MS = count(120_000, 1_800_000);
 
+/** To the microsecond, which is what a recording keeps. */
+const rounded = ({ victims, conditions }: Told): Told => ({
+  victims: victims.map(({ atMs, pod }) => ({ atMs: Number(atMs.toFixed(3)), pod })),
+  conditions,
+});
+
 /** What a replay does, said as a run says it: a pod's lives have one name. */
 function replayed(scenario: Scenario): Told {
   const { ticks, error } = simulate(JSON.parse(JSON.stringify(scenario)) as Scenario);
@@ -37,7 +43,7 @@ describe('a recorded run', () => {
         fc.property(worlds, (world) => {
           const { recording, told } = runWorld(world);
           evictions += told.victims.length;
-          expect(replayed(scenarioOf(recording))).toEqual(told);
+          expect(rounded(replayed(scenarioOf(recording)))).toEqual(rounded(told));
         }),
         { numRuns: count(40, 1000) },
       );
@@ -214,6 +220,60 @@ describe('scenarioOf', () => {
     const scenario = scenarioOf({ ...INCIDENT, config: { ...config, compatibility: 'kubelet' } });
     expect(scenario.ticks.map(({ at }) => at)).toEqual(['0s', '1s', '1.1s', '1.25s', '3s']);
     expect(replayed(scenario).victims).toEqual([{ atMs: 1100, pod: 'leak' }]);
+  });
+
+  /** Memory is short for a second while the leak is killed; a condition is held for 2 s. */
+  const longKill = (compatibility: 'evictd' | 'kubelet') =>
+    scenarioOf(
+      recording({
+        config: {
+          compatibility,
+          evictionHard: { 'memory.available': '64Mi' },
+          evictionPressureTransitionPeriod: '2s',
+        },
+        turns: [
+          turn(0, 400),
+          turn(1000, 60, { decision: EVICT }),
+          turn(2000, 40, { pods: null }),
+          turn(2100, 380, { pods: [WEB], outcome: { podId: 'leak@1', kind: 'evicted' } }),
+          turn(3500, 380, { pods: [WEB] }),
+          turn(4000, 380, { pods: [WEB] }),
+        ],
+      }),
+    );
+  const pressureEnds = (scenario: Scenario) =>
+    simulate(scenario).ticks.findLast(({ nodeConditions }) => nodeConditions.length > 0)?.at;
+
+  it('under the kubelet’s rules has a condition end sooner by what was seen during a kill', () => {
+    expect(pressureEnds(longKill('evictd'))).toBe('3.5s');
+    expect(pressureEnds(longKill('kubelet'))).toBe('2.1s');
+  });
+
+  it('leaves the default grace to the rule set, also after a reload', () => {
+    const { config } = INCIDENT;
+    const turns = [
+      turn(0, 400),
+      turn(1000, 60, { decision: EVICT }),
+      { ...turn(1100, 380, { pods: [WEB] }), config },
+    ];
+    const graces = (scenario: Scenario, flags = {}) =>
+      simulate(scenario, { flags }).ticks.flatMap(({ evicted }) =>
+        evicted.map(({ gracePeriodSeconds }) => gracePeriodSeconds),
+      );
+    const byDefault = scenarioOf(recording({ turns }));
+    expect(graces(byDefault)).toEqual([0]);
+    expect(graces(byDefault, { '--compatibility': ['kubelet'] })).toEqual([1]);
+    expect(byDefault.ticks[2]?.evictd?.config).toEqual(config);
+    // One that was given does not stay where the other configuration has none.
+    const given = { ...config, hardEvictionGracePeriodSeconds: 3 };
+    const reload = scenarioOf(recording({ config: given, turns })).ticks[2]?.evictd?.config;
+    expect(reload).toEqual({ ...config, hardEvictionGracePeriodSeconds: 0 });
+  });
+
+  it('has times in whole microseconds, in their order', () => {
+    const at = [1000.1234567, 1000.1234569, 2003.295231, 4003.2952306];
+    const { ticks } = scenarioOf(recording({ turns: at.map((atMs) => turn(atMs, 400)) }));
+    expect(ticks.map((tick) => tick.at)).toEqual(['0s', '0s', '1.003172s', '3.003172s']);
   });
 
   it('can be tried with another threshold: who is gone sooner gives back what it took', () => {
