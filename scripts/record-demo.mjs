@@ -10,6 +10,8 @@ import { fileURLToPath } from 'node:url';
 const ROOT = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const MAIN = path.join(ROOT, 'dist/main.js');
 const OUTPUT = path.join(ROOT, 'data/demo-recording.json');
+/** The recorder's exit status (EVICTD_NOT_RUNNING): it ends with the daemon. */
+const DAEMON_ENDED = 6;
 const LOOK_MS = 10;
 const LOOKS = 3000;
 
@@ -39,9 +41,10 @@ const demoEnd = endOf(demo);
 try {
   const socket = await socketPath();
   const recorder = run(['record', '--socket', socket, '--interval', '100ms', '--output', OUTPUT]);
-  // It ends with the daemon.
   const statuses = await Promise.all([demoEnd, endOf(recorder)]);
-  if (statuses.some((status) => status !== 0)) throw new Error(`exit statuses ${statuses}`);
+  if (statuses[0] !== 0 || statuses[1] !== DAEMON_ENDED) {
+    throw new Error(`exit statuses ${statuses}`);
+  }
 } finally {
   demo.kill();
   await demoEnd;

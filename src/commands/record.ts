@@ -22,22 +22,24 @@ import {
 } from '../simulation/kubelet-recording.ts';
 import { type ScenarioTurn, scenarioOf } from '../simulation/recording.ts';
 import type { Scenario } from '../simulation/scenario.ts';
-import { askKubelet } from '../sources/kubelet.ts';
+import { askKubelet, kubeletRefused } from '../sources/kubelet.ts';
 import { liveScheduler, monotonicMs } from '../sources/live-scheduler.ts';
 import type { SamplesHead } from '../surfaces/samples.ts';
 import { daemonSamples } from './record/daemon.ts';
 import { formatScenario } from './record/format.ts';
 import { Kept } from './record/keep.ts';
 import { fileOutput } from './record/output.ts';
+import { unanswered } from './unanswered.ts';
 import { packageVersion } from './version.ts';
 
 /**
  * `evictd record`: writes what a running daemon, or a kubelet, saw as a scenario for `simulate`; until
- * its duration is over, SIGINT or SIGTERM.
+ * its duration is over, SIGINT or SIGTERM. Where nothing was ever answered nothing is written.
  *
  * @returns the exit status
- * @throws EvictdError EVICTD_NOT_RUNNING, EVICTD_UNREACHABLE, EVICTD_KUBELET, EVICTD_OUTPUT, and what
- * `recordSettings` and the loader of a kubelet's configuration throw
+ * @throws EvictdError EVICTD_NOT_RUNNING, also for a daemon that ended meanwhile, once what it said is
+ * written; EVICTD_UNREACHABLE, EVICTD_KUBELET, EVICTD_OUTPUT, and what `recordSettings`, `askKubelet` and
+ * the loader of a kubelet's configuration throw
  */
 export async function recordCommand(values: FlagValues): Promise<number> {
   const settings = recordSettings(values);
@@ -45,17 +47,24 @@ export async function recordCommand(values: FlagValues): Promise<number> {
   const config = source.kind === 'kubelet' ? await kubeletConfig(values) : undefined;
   const output = file === undefined ? undefined : fileOutput(file);
   try {
-    const scenario = await (source.kind === 'kubelet'
+    const { scenario, fault } = await (source.kind === 'kubelet'
       ? recordKubelet(settings, source, config ?? {})
       : recordDaemon(settings, source.socketPath));
     const text = formatScenario(scenario);
     if (output === undefined) process.stdout.write(text);
     else output.write(text);
     say(`${scenario.ticks.length} samples of ${scenario.pods.length} pods are written`);
+    if (fault !== undefined) throw fault;
     return 0;
   } finally {
     output?.close();
   }
+}
+
+/** A recording, and why it is not all that was asked for. */
+interface Taken {
+  readonly scenario: Scenario;
+  readonly fault?: EvictdError;
 }
 
 /** Standard output is for the scenario. */
@@ -72,22 +81,44 @@ function ended$({ durationMs }: RecordSettings): Observable<unknown> {
   );
 }
 
+/** How a series of samples came to its end. */
+interface End {
+  /** Whether nobody here asked for it. */
+  readonly isEarly: boolean;
+  /** How long it went on, for a person. */
+  readonly after: string;
+}
+
 /** Goes through all that comes until the recording is to end. */
-function collect<T>(settings: RecordSettings, source$: Observable<T>, take: (one: T) => void) {
-  return new Promise<void>((resolve, reject) => {
-    source$
-      .pipe(takeUntil(ended$(settings)), tap(take))
-      .subscribe({ complete: resolve, error: reject });
+function collect<T>(
+  settings: RecordSettings,
+  source$: Observable<T>,
+  take: (one: T) => void,
+): Promise<End> {
+  const startMs = monotonicMs();
+  return new Promise((resolve, reject) => {
+    let isEarly = true;
+    const asked$ = ended$(settings).pipe(
+      tap(() => {
+        isEarly = false;
+      }),
+    );
+    source$.pipe(takeUntil(asked$), tap(take)).subscribe({
+      complete: () => {
+        resolve({ isEarly, after: formatDuration(Math.round(monotonicMs() - startMs)) });
+      },
+      error: reject,
+    });
   });
 }
 
-async function recordDaemon(settings: RecordSettings, socketPath: string): Promise<Scenario> {
+async function recordDaemon(settings: RecordSettings, socketPath: string): Promise<Taken> {
   const { intervalMs, maxSamples } = settings;
   const turns = new Kept<ScenarioTurn>(maxSamples, isCalmTurn);
   let head: SamplesHead | undefined;
   let lost = 0;
   let config: ScenarioConfig | undefined;
-  await collect(settings, daemonSamples(socketPath, intervalMs), (line) => {
+  const end = await collect(settings, daemonSamples(socketPath, intervalMs), (line) => {
     switch (line.kind) {
       case 'Samples':
         head = line;
@@ -104,24 +135,37 @@ async function recordDaemon(settings: RecordSettings, socketPath: string): Promi
         config = undefined;
     }
   });
-  const since = head?.startedAt ?? new Date().toISOString();
+  const fault = end.isEarly ? daemonEnded(socketPath, settings, end) : undefined;
+  // Assigned where the compiler does not look.
+  const known = head as SamplesHead | undefined;
+  if (known === undefined) throw fault ?? unanswered(socketPath, `no answer within ${end.after}`);
   if (lost > 0) say(`${lost} samples were lost: this recorder was too slow`);
-  return scenarioOf({
-    name: nameFor(since),
+  const { startedAt, version, nodeCgroup, pods, evicting, dedicatedImageFs, splitImageFs } = known;
+  const scenario = scenarioOf({
+    name: nameFor(startedAt),
     description: [
-      `recorded by evictd ${packageVersion()} from evictd ${head?.version ?? ''} on`,
-      `${head?.nodeCgroup ?? ''} at ${since}, samples at least each ${formatDuration(intervalMs)}`,
+      `recorded by evictd ${packageVersion()} from evictd ${version} on`,
+      `${nodeCgroup} at ${startedAt}, samples at least each ${formatDuration(intervalMs)}`,
       ...remarks(turns.dropped, lost),
     ].join(' '),
-    config: head?.config ?? {},
-    node: {
-      dedicatedImageFs: head?.dedicatedImageFs ?? false,
-      splitImageFs: head?.splitImageFs ?? false,
-    },
-    pods: head?.pods ?? [],
-    evicting: head?.evicting ?? false,
+    config: known.config,
+    node: { dedicatedImageFs, splitImageFs },
+    pods,
+    evicting,
     turns: turns.samples,
   });
+  return { scenario, ...(fault === undefined ? {} : { fault }) };
+}
+
+function daemonEnded(
+  socketPath: string,
+  { durationMs }: RecordSettings,
+  { after }: End,
+): EvictdError {
+  const whole = durationMs === 0 ? '' : ` of ${formatDuration(durationMs)}`;
+  const message = `the daemon ended: ${after}${whole} were recorded`;
+  const place = { source: '--socket', value: socketPath };
+  return new EvictdError('EVICTD_NOT_RUNNING', message, place);
 }
 
 function isCalmTurn({ calm, decision, outcome, config }: ScenarioTurn): boolean {
@@ -132,7 +176,7 @@ async function recordKubelet(
   settings: RecordSettings,
   source: KubeletSource,
   config: ScenarioConfig,
-): Promise<Scenario> {
+): Promise<Taken> {
   const { intervalMs, maxSamples } = settings;
   const since = new Date().toISOString();
   // What is calm is the kubelet's to know: the oldest go.
@@ -141,8 +185,10 @@ async function recordKubelet(
     // One at a time: a slow kubelet is asked less often.
     concatMap(() => defer(() => from(kubeletSample(source, samples.samples.length > 0)))),
   );
-  await collect(settings, sampled$, (sample) => samples.add(sample));
-  return kubeletScenario({
+  const { after } = await collect(settings, sampled$, (sample) => samples.add(sample));
+  // The first one has an answer.
+  if (samples.samples.length === 0) throw kubeletRefused(source.url, `no answer within ${after}`);
+  const scenario = kubeletScenario({
     name: nameFor(since),
     description: [
       `recorded by evictd ${packageVersion()} from the kubelet at ${source.url.host} at ${since},`,
@@ -152,6 +198,7 @@ async function recordKubelet(
     config,
     samples: samples.samples,
   });
+  return { scenario };
 }
 
 /** What the kubelet says now; after the first time a failure is a sample too. */

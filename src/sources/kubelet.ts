@@ -1,6 +1,7 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { request as plainRequest } from 'node:http';
-import { request as secureRequest } from 'node:https';
+import { type RequestOptions as SecureOptions, request as secureRequest } from 'node:https';
 import { EvictdError } from '../core/errors.ts';
 import type { KubernetesPod, Summary } from '../core/kubernetes.ts';
 
@@ -33,32 +34,83 @@ export type PodWithPhase = KubernetesPod & {
 /**
  * Asks a kubelet for its stats and its pods.
  *
- * @throws EvictdError EVICTD_KUBELET where it cannot be asked, refuses, or answers something else
+ * @throws EvictdError EVICTD_KUBELET where it cannot be asked, refuses, or answers something else;
+ * EVICTD_USAGE, before it is asked, for a file of the token or of certificates that is none
  */
 export async function askKubelet(access: KubeletAccess): Promise<KubeletAnswer> {
-  const [summary, list] = await Promise.all([ask(access, '/stats/summary'), ask(access, '/pods')]);
+  const { url } = access;
+  const options = requestOptions(access);
+  const [summary, list] = await Promise.all([
+    ask(url, options, '/stats/summary'),
+    ask(url, options, '/pods'),
+  ]);
   const { items } = list as { readonly items?: unknown };
   if (!isObject((summary as Summary).node) || !(items === null || Array.isArray(items))) {
-    throw refused(access.url, 'answers, but not as a kubelet does');
+    throw kubeletRefused(url, 'answers, but not as a kubelet does');
   }
   return { summary: summary as Summary, pods: (items ?? []) as readonly PodWithPhase[] };
 }
 
-function ask(access: KubeletAccess, path: string): Promise<object> {
-  const { url, caFile, tokenFile, insecure } = access;
+/** That a kubelet cannot be recorded. */
+export function kubeletRefused(url: URL, why: string, cause?: unknown): EvictdError {
+  const place = { source: '--kubelet', value: url.href };
+  return new EvictdError('EVICTD_KUBELET', why, place, cause);
+}
+
+/** What the files of the flags say of a request. */
+function requestOptions({ caFile, tokenFile, insecure }: KubeletAccess): SecureOptions {
+  return {
+    headers: tokenFile === undefined ? {} : { authorization: `Bearer ${tokenIn(tokenFile)}` },
+    ...(caFile === undefined ? {} : { ca: certificatesIn(caFile) }),
+    rejectUnauthorized: !insecure,
+    agent: false,
+  };
+}
+
+/** What the file says is shown nowhere. */
+function tokenIn(file: string): string {
+  const token = readFlagFile('--token-file', file).toString().trim();
+  if (!/^[!-~]+$/.test(token)) throw unusable('--token-file', file, 'holds no token');
+  return token;
+}
+
+/** Node takes what is no certificate for none at all, and then trusts nobody. */
+function certificatesIn(file: string): Buffer {
+  const bytes = readFlagFile('--ca-file', file);
+  try {
+    if (bytes.includes('-----BEGIN ')) new X509Certificate(bytes);
+    else throw new Error('no PEM');
+  } catch (error) {
+    throw unusable('--ca-file', file, 'holds no certificate in PEM', error);
+  }
+  return bytes;
+}
+
+function readFlagFile(flag: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'no such file' : `cannot be read: ${code ?? String(error)}`;
+    throw unusable(flag, file, why, error);
+  }
+}
+
+function unusable(source: string, value: string, why: string, cause?: unknown): EvictdError {
+  return new EvictdError('EVICTD_USAGE', why, { source, value }, cause);
+}
+
+function ask(url: URL, given: SecureOptions, path: string): Promise<object> {
   const target = new URL(`${url.pathname.replace(/\/$/, '')}${path}`, url);
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown): void => {
       const why = cause instanceof Error ? cause.message : String(cause);
-      reject(refused(target, why, cause));
+      reject(kubeletRefused(target, why, cause));
     };
     try {
-      const headers = tokenFile === undefined ? {} : authorization(tokenFile);
-      const ca = caFile === undefined ? {} : { ca: readFileSync(caFile) };
       const request = target.protocol === 'https:' ? secureRequest : plainRequest;
       const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
-      const options = { headers, ...ca, rejectUnauthorized: !insecure, agent: false, signal };
-      const asked = request(target, options, (response) => {
+      const asked = request(target, { ...given, signal }, (response) => {
         const parts: Buffer[] = [];
         let size = 0;
         response.on('data', (part: Buffer) => {
@@ -87,10 +139,6 @@ function ask(access: KubeletAccess, path: string): Promise<object> {
   });
 }
 
-function authorization(tokenFile: string): Readonly<Record<string, string>> {
-  return { authorization: `Bearer ${readFileSync(tokenFile, 'utf8').trim()}` };
-}
-
 function parse(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -102,9 +150,4 @@ function parse(text: string): object | undefined {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
-}
-
-function refused(url: URL, why: string, cause?: unknown): EvictdError {
-  const place = { source: '--kubelet', value: url.href };
-  return new EvictdError('EVICTD_KUBELET', why, place, cause);
 }

@@ -1,17 +1,29 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { concat, from, interval, map, type Observable, of } from 'rxjs';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  concat,
+  firstValueFrom,
+  from,
+  interval,
+  map,
+  type Observable,
+  of,
+  share,
+  skip,
+} from 'rxjs';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { daemonSamples } from '../../src/commands/record/daemon.ts';
 import { formatScenario } from '../../src/commands/record/format.ts';
 import { fileOutput } from '../../src/commands/record/output.ts';
 import { recordCommand } from '../../src/commands/record.ts';
 import type { FlagValues } from '../../src/config/flags.ts';
 import { recordSettings } from '../../src/config/record-flags.ts';
-import { EvictdError } from '../../src/core/errors.ts';
+import { describeError, EvictdError } from '../../src/core/errors.ts';
 import { simulate } from '../../src/simulation/engine.ts';
 import type { Scenario } from '../../src/simulation/scenario.ts';
 import { askKubelet } from '../../src/sources/kubelet.ts';
@@ -19,6 +31,7 @@ import type { SampleLine, SamplesHead } from '../../src/surfaces/samples.ts';
 import { serveStatus } from '../../src/surfaces/socket.ts';
 import { within } from '../support/wait.ts';
 
+const TLS = fileURLToPath(new URL('../fixtures/tls', import.meta.url));
 const SAMPLES = fileURLToPath(new URL('../fixtures/samples', import.meta.url));
 
 function directory(): string {
@@ -36,16 +49,32 @@ const codeOf = (act: () => unknown): string | undefined => {
   }
 };
 
+/** What the promise is rejected with. */
+const faultOf = async (promise: Promise<unknown>): Promise<string> => {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof EvictdError) {
+      return `${describeError(error)} [${error.code}], ${error.exitStatus}`;
+    }
+    throw error;
+  }
+  throw new Error('nothing is wrong');
+};
+
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 async function serve(handler: Handler): Promise<string> {
-  const server = createServer(handler);
+  return `http://127.0.0.1:${await portOf(createServer(handler))}`;
+}
+
+async function portOf(server: Server | SecureServer): Promise<number> {
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return (server.address() as AddressInfo).port;
 }
 
 /** A kubelet that says what one said once. */
@@ -164,12 +193,81 @@ describe('askKubelet', () => {
     });
   });
 
-  it('refuses a port where nobody listens, and a token that cannot be read', async () => {
-    const url = await serve(() => undefined);
-    const missing = { ...access(url), tokenFile: path.join(directory(), 'token') };
-    await expect(askKubelet(missing)).rejects.toMatchObject({ code: 'EVICTD_KUBELET' });
+  it('refuses a port where nobody listens', async () => {
     const nobody = access('http://127.0.0.1:1');
     await expect(askKubelet(nobody)).rejects.toMatchObject({ code: 'EVICTD_KUBELET' });
+  });
+});
+
+describe('a file of a flag', () => {
+  const made = mkdtempSync(path.join(tmpdir(), 'evictd-record-test-'));
+  afterAll(() => rmSync(made, { recursive: true, force: true }));
+  const written = (name: string, text: string): string => {
+    const file = path.join(made, name);
+    writeFileSync(file, text);
+    return file;
+  };
+  const nothing = path.join(made, 'nothing');
+  const CERTIFICATE = '-----BEGIN CERTIFICATE-----';
+
+  it.each([
+    ['--token-file', nothing, 'no such file'],
+    ['--token-file', made, 'cannot be read: EISDIR'],
+    ['--token-file', written('empty', '\n'), 'holds no token'],
+    ['--token-file', written('two', 'one\ntwo\n'), 'holds no token'],
+    ['--ca-file', nothing, 'no such file'],
+    ['--ca-file', made, 'cannot be read: EISDIR'],
+    ['--ca-file', written('text', 'a certificate\n'), 'holds no certificate in PEM'],
+    ['--ca-file', written('cut', `${CERTIFICATE}\nAAAA\n`), 'holds no certificate in PEM'],
+  ] as const)('%s %s is refused before anything is asked: %s', async (flag, file, why) => {
+    let asked = 0;
+    const url = await serve((_, response) => {
+      asked += 1;
+      response.end('{}');
+    });
+    const output = path.join(directory(), 'scenario.json');
+    const values = { '--kubelet': [url], [flag]: [file], '--output': [output] };
+    expect(await faultOf(recordCommand(values))).toBe(
+      `${flag} ${JSON.stringify(file)}: ${why} [EVICTD_USAGE], 2`,
+    );
+    expect(asked).toBe(0);
+    expect(readdirSync(path.dirname(output))).toEqual([]);
+  });
+
+  it('--config is refused as `evictd run` refuses it', async () => {
+    const values = { '--kubelet': ['http://127.0.0.1:1'], '--config': [nothing] };
+    expect(await faultOf(recordCommand(values))).toBe(
+      `${nothing}: no such file [EVICTD_CONFIG_FILE], 2`,
+    );
+  });
+});
+
+describe('a kubelet with a certificate of its own', () => {
+  const certificate = path.join(TLS, 'certificate.pem');
+  const secure = async (): Promise<string> => {
+    const answer = kubelet('kubelet-v1.32.13-stats-summary.json', 'kubelet-v1.32.13-pods.json');
+    const keys = {
+      key: readFileSync(path.join(TLS, 'key.pem')),
+      cert: readFileSync(certificate),
+    };
+    return `https://127.0.0.1:${await portOf(createSecureServer(keys, answer))}`;
+  };
+
+  it.each([
+    ['--ca-file', certificate],
+    ['--insecure-skip-tls-verify', 'true'],
+  ] as const)('is recorded with %s', async (flag, value) => {
+    const { pods } = await record({ '--kubelet': [await secure()], [flag]: [value] });
+    expect(pods).toHaveLength(4);
+  });
+
+  it('is refused without, and nothing is written', async () => {
+    const url = await secure();
+    const output = path.join(directory(), 'scenario.json');
+    expect(await faultOf(recordCommand({ '--kubelet': [url], '--output': [output] }))).toBe(
+      `--kubelet "${url}/stats/summary": self-signed certificate [EVICTD_KUBELET], 9`,
+    );
+    expect(readdirSync(path.dirname(output))).toEqual([]);
   });
 });
 
@@ -191,8 +289,9 @@ describe('a recorded kubelet', () => {
       compatibility: 'kubelet',
       enforceNodeAllocatable: ['pods'],
       evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '10%' },
-      hardEvictionGracePeriodSeconds: 1,
     });
+    // It is left to the rule set.
+    expect(scenario.config).not.toHaveProperty('hardEvictionGracePeriodSeconds');
     expect(scenario.node).toEqual({ dedicatedImageFs: false, splitImageFs: false });
     expect(scenario.pods).toHaveLength(4);
     expect(scenario.ticks.length).toBeGreaterThan(1);
@@ -242,8 +341,24 @@ describe('a recorded kubelet', () => {
     });
     const { ticks } = await record({ '--kubelet': [url], '--interval': ['100ms'] });
     expect(ticks.slice(0, 2).map(({ summary }) => summary === null)).toEqual([false, true]);
+    for (const { at } of ticks) expect(at).toMatch(/^\d+(\.\d{1,3})?(ms|s)$/);
     const never = recordCommand({ '--kubelet': [url], '--duration': ['1s'] });
     await expect(never).rejects.toMatchObject({ code: 'EVICTD_KUBELET' });
+  });
+
+  it.each([
+    ['leaves a file as it was', 'before'],
+    ['makes none', undefined],
+  ])('where no answer comes before the end of the recording %s', async (_, before) => {
+    const url = await serve(() => undefined);
+    const file = path.join(directory(), 'scenario.json');
+    if (before !== undefined) writeFileSync(file, before);
+    const values = { '--kubelet': [url], '--duration': ['200ms'], '--output': [file] };
+    expect(await faultOf(recordCommand(values))).toMatch(
+      /^--kubelet "http:.*": no answer within \d+ms \[EVICTD_KUBELET\], 9$/,
+    );
+    expect(readdirSync(path.dirname(file))).toEqual(before === undefined ? [] : ['scenario.json']);
+    if (before !== undefined) expect(readFileSync(file, 'utf8')).toBe(before);
   });
 });
 
@@ -272,6 +387,10 @@ const turn = (atMs: number): SampleLine => ({
   outcome: null,
 });
 
+/** Goes on for as long as somebody listens. */
+const forever = (): Observable<SampleLine> =>
+  concat(of(HEAD), interval(20).pipe(map((count) => turn(count))));
+
 /** A daemon's socket that has these samples to give. */
 async function daemon(samples: (intervalMs: number) => Observable<SampleLine>): Promise<string> {
   const file = path.join(directory(), 'evictd.sock');
@@ -288,7 +407,12 @@ describe('a recorded daemon', () => {
       asked = intervalMs;
       return from<SampleLine[]>([HEAD, turn(500), { kind: 'config', config }, turn(700)]);
     });
-    const scenario = await record({ '--socket': [socket], '--interval': ['250ms'] });
+    const file = path.join(directory(), 'scenario.json');
+    const values = { '--socket': [socket], '--interval': ['250ms'], '--output': [file] };
+    expect(await faultOf(recordCommand(values))).toMatch(
+      /^--socket ".*": the daemon ended: \d+ms of 1m0s were recorded \[EVICTD_NOT_RUNNING\], 6$/,
+    );
+    const scenario = JSON.parse(readFileSync(file, 'utf8')) as Scenario;
     expect(asked).toBe(250);
     expect(scenario.name).toBe('recording-2026-01-01t00-00-00-000z');
     expect(scenario.config).toEqual(HEAD.config);
@@ -299,9 +423,7 @@ describe('a recorded daemon', () => {
   });
 
   it('ends with the time where the daemon goes on, and keeps so many samples', async () => {
-    const socket = await daemon(() =>
-      concat(of(HEAD), interval(20).pipe(map((count) => turn(count)))),
-    );
+    const socket = await daemon(forever);
     const scenario = await record({ '--socket': [socket], '--max-samples': ['3'] });
     expect(scenario.ticks).toHaveLength(3);
     expect(scenario.description).toMatch(/\(\d+ were left out beyond --max-samples/);
@@ -316,5 +438,65 @@ describe('a recorded daemon', () => {
     await expect(recordCommand({ '--socket': [other] })).rejects.toMatchObject({
       code: 'EVICTD_UNREACHABLE',
     });
+  });
+
+  it.each([
+    ['is closed', '', (response: ServerResponse) => void response.end()],
+    ['is torn down', '{"kind":"tu', (response: ServerResponse) => void response.destroy()],
+  ])('is what was said before the connection %s', async (_, rest, end) => {
+    const file = path.join(directory(), 'evictd.sock');
+    const lines = [HEAD, turn(0), turn(5)].map((line) => `${JSON.stringify(line)}\n`).join('');
+    const server = createServer((__, response) => {
+      response.write(`${lines}${rest}`, () => end(response));
+    });
+    onTestFinished(() => void server.close());
+    await new Promise<void>((resolve) => server.listen(file, resolve));
+    const output = path.join(directory(), 'scenario.json');
+    const values = { '--socket': [file], '--duration': ['0'], '--output': [output] };
+    expect(await faultOf(recordCommand(values))).toMatch(
+      /: the daemon ended: \d+ms were recorded \[EVICTD_NOT_RUNNING\], 6$/,
+    );
+    expect((JSON.parse(readFileSync(output, 'utf8')) as Scenario).ticks).toHaveLength(2);
+  });
+
+  it('is written, with 0, where the user ends it', async () => {
+    const socket = await daemon(forever);
+    const file = path.join(directory(), 'scenario.json');
+    const recorded = recordCommand({ '--socket': [socket], '--output': [file] });
+    await firstValueFrom(daemonSamples(socket, 100).pipe(skip(2)));
+    process.emit('SIGINT', 'SIGINT');
+    expect(await within(recorded, 5000, 'the recorder ends')).toBe(0);
+    const { ticks } = JSON.parse(readFileSync(file, 'utf8')) as Scenario;
+    expect(ticks.length).toBeGreaterThan(0);
+  });
+
+  it('is refused where it does not answer in time, and no file is left', async () => {
+    const file = path.join(directory(), 'evictd.sock');
+    const server = createServer(() => undefined);
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    await new Promise<void>((resolve) => server.listen(file, resolve));
+    const output = path.join(directory(), 'scenario.json');
+    const values = { '--socket': [file], '--duration': ['200ms'], '--output': [output] };
+    expect(await faultOf(recordCommand(values))).toMatch(
+      /^--socket ".*": no daemon answers: no answer within \d+ms \[EVICTD_UNREACHABLE\], 9$/,
+    );
+    expect(readdirSync(path.dirname(output))).toEqual([]);
+  });
+
+  it('is refused by a daemon that serves enough, in its words', async () => {
+    const socket = await daemon(forever);
+    const others = Array.from({ length: 4 }, () => daemonSamples(socket, 100).pipe(share()));
+    const kept = others.map((other) => other.subscribe());
+    onTestFinished(() => {
+      for (const one of kept) one.unsubscribe();
+    });
+    await Promise.all(others.map((other) => firstValueFrom(other)));
+    expect(await faultOf(recordCommand({ '--socket': [socket] }))).toBe(
+      `--socket ${JSON.stringify(socket)}: the daemon answers, but refuses: ` +
+        '4 streams of samples are served already (HTTP status 503) [EVICTD_UNREACHABLE], 9',
+    );
   });
 });

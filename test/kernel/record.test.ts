@@ -56,7 +56,10 @@ describeWith({ root: true, cgroupV1: true }, 'a recorded daemon', () => {
     const evictions = await daemon.ended(2);
     await daemon.stop();
     const { code, stderr } = await recorded;
-    expect([code, stderr]).toEqual([0, expect.stringContaining('are written')]);
+    expect(stderr).toMatch(
+      / are written\nevictd: .*: the daemon ended: [\d.]+s of 30s were recorded /,
+    );
+    expect(code).toBe(6);
     web.expectAlive();
 
     const scenario = JSON.parse(readFileSync(file, 'utf8')) as Scenario;
@@ -78,6 +81,31 @@ describeWith({ root: true, cgroupV1: true }, 'a recorded daemon', () => {
     report(`${scenario.ticks.length} samples, decisions ${apartMs} ms apart, replayed alike`);
   });
 
+  it('is written up to the moment at which the daemon is killed', async () => {
+    const node = makeNode(256 * MI);
+    await node.bystander();
+    const daemon = await startDaemon({ node: node.path });
+    const file = path.join(privateDirectory(), 'run.json');
+    const recorded = runEvictd([
+      'record',
+      `--socket=${daemon.socketPath}`,
+      '--interval=100ms',
+      '--duration=0',
+      `--output=${file}`,
+    ]);
+    await daemon.statusWhen(
+      'somebody records',
+      ({ pods, evictd }) => evictd.uptimeMs > 1000 && pods.some(({ ageMs }) => ageMs < 300),
+    );
+    process.kill(daemon.pid, 'SIGKILL');
+    await daemon.exited;
+    const { code, stderr } = await recorded;
+    expect(stderr).toMatch(/: the daemon ended: [\d.]+m?s were recorded \[EVICTD_NOT_RUNNING\]\n$/);
+    expect(code).toBe(6);
+    const { ticks } = JSON.parse(readFileSync(file, 'utf8')) as Scenario;
+    expect(ticks.length).toBeGreaterThan(0);
+  });
+
   it('serves four streams of samples and refuses a fifth', async () => {
     const node = makeNode(256 * MI);
     const daemon = await startDaemon({ node: node.path });
@@ -85,7 +113,9 @@ describeWith({ root: true, cgroupV1: true }, 'a recorded daemon', () => {
       runEvictd(['record', `--socket=${daemon.socketPath}`, '--duration=3s', '--interval=100ms']);
     const runs = await Promise.all(Array.from({ length: 5 }, record));
     expect(runs.map(({ code }) => code).sort()).toEqual([0, 0, 0, 0, 9]);
-    expect(runs.map(({ stderr }) => stderr).join('')).toContain('4 streams of samples');
+    expect(runs.map(({ stderr }) => stderr).join('')).toContain(
+      'the daemon answers, but refuses: 4 streams of samples are served already (HTTP status 503)',
+    );
     // And others after them.
     expect((await record()).code).toBe(0);
   });
