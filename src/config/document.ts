@@ -102,7 +102,9 @@ export function parseDocuments(text: string, file: string): readonly ConfigDocum
   const lines = new LineCounter();
   // Duplicates are looked for where keys are read: the parser's own check is quadratic.
   const options = { uniqueKeys: false, prettyErrors: false, lineCounter: lines } as const;
-  const documents = [...parseAllDocuments(text, { ...options, logLevel: 'silent' })];
+  const documents = unlessTooDeep(file, () => [
+    ...parseAllDocuments(text, { ...options, logLevel: 'silent' }),
+  ]);
   const lineOf = (offset: number | undefined): number => lines.linePos(offset ?? 0).line;
   for (const { errors } of documents) {
     const [error] = errors;
@@ -113,12 +115,22 @@ export function parseDocuments(text: string, file: string): readonly ConfigDocum
     .map((document) => documentOf(document, file, lineOf));
 }
 
+/** What the parser's own recursion runs into, it says of most texts; of some it throws. */
+function unlessTooDeep<T>(file: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof RangeError) throw refusedAt(file, 1, 'nested too deeply');
+    throw error;
+  }
+}
+
 function documentOf(
   document: Document,
   file: string,
   lineOf: (offset: number | undefined) => number,
 ): ConfigDocument {
-  const anchors = anchorsOf(document);
+  const anchors = anchorsOf(document, file);
   const read = (node: unknown, line: number): Value =>
     readValue(node, line, lineOf, (name) => {
       const target = anchors().get(name);
@@ -215,18 +227,20 @@ function entriesOf(
 }
 
 /** The nodes with an anchor, looked for at the first alias; undefined for a name that has several. */
-function anchorsOf(document: Document): () => ReadonlyMap<string, Node | undefined> {
+function anchorsOf(document: Document, file: string): () => ReadonlyMap<string, Node | undefined> {
   let anchors: Map<string, Node | undefined> | undefined;
   return () => {
     if (anchors !== undefined) return anchors;
     const found = new Map<string, Node | undefined>();
-    visit(document, {
-      Value: (_, node) => {
-        if (node.anchor !== undefined) {
-          found.set(node.anchor, found.has(node.anchor) ? undefined : node);
-        }
-      },
-    });
+    unlessTooDeep(file, () =>
+      visit(document, {
+        Value: (_, node) => {
+          if (node.anchor !== undefined) {
+            found.set(node.anchor, found.has(node.anchor) ? undefined : node);
+          }
+        },
+      }),
+    );
     anchors = found;
     return anchors;
   };

@@ -14,6 +14,7 @@ import type {
 } from '../core/kubernetes.ts';
 import { parseQuantity } from '../core/quantity.ts';
 import { type ConfigDocument, type Entry, parseDocuments, shown, type Value } from './document.ts';
+import { suggestion } from './nearest.ts';
 import { readFailure } from './read-failure.ts';
 
 /** The largest file of pods, bytes: some hundreds of pods as a cluster prints them. */
@@ -202,6 +203,7 @@ function podOf(field: Field, fields: Fields): KubernetesPod {
   }
   const metadata = fieldsOf(required(field, fields, 'metadata'));
   const spec = fieldsOf(required(field, fields, 'spec'));
+  refuseMisspelt(spec, 'containers');
   const status = optional(fields, 'status', fieldsOf);
   const className = optional(spec, 'priorityClassName', textOf);
   return {
@@ -222,6 +224,15 @@ function podOf(field: Field, fields: Fields): KubernetesPod {
     },
     status: { qosClass: status && optional(status, 'qosClass', textOf) },
   };
+}
+
+/** What is read otherwise without it: a pod without containers is BestEffort. */
+function refuseMisspelt(fields: Fields, name: string): void {
+  if (fields.has(name)) return;
+  for (const [other, field] of fields) {
+    const hint = suggestion(other, [name]);
+    if (hint !== '') throw refused(field, `no field${hint}`);
+  }
 }
 
 function systemPriority(className: string | undefined): number | undefined {

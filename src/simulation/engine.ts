@@ -7,7 +7,7 @@ import { scenarioSettings } from '../config/scenario-config.ts';
 import { admitPod } from '../core/admission.ts';
 import type { Decision, EvictionOutcome } from '../core/decision.ts';
 import { formatDuration, parseDuration } from '../core/duration.ts';
-import { assert, describeError, EvictdError } from '../core/errors.ts';
+import { assert, describeError, EvictdError, quote } from '../core/errors.ts';
 import { type Flapping, flapping, NOT_FLAPPING } from '../core/flapping.ts';
 import type { KubernetesPod, Summary } from '../core/kubernetes.ts';
 import { EVICTED } from '../core/message.ts';
@@ -36,7 +36,7 @@ import {
 import { SummarySample } from '../core/summary-sample.ts';
 import { thresholdLevel } from '../core/threshold.ts';
 import { withGivenBack } from './given-back.ts';
-import { type Prepared, prepare, readable, type SettingsReader } from './prepare.ts';
+import { type Prepared, prepare, readable, readablePod, type SettingsReader } from './prepare.ts';
 import type {
   AdmittedPod,
   EvictedPod,
@@ -215,7 +215,7 @@ class Run {
       this.#endPending({ tick, index, nowMs: atMs, told });
       this.#observe(later, { tick, index, nowMs: atMs, told }, extra.summary, extra);
     }
-    return this.#result(tick, told);
+    return this.#result(tick, index, told);
   }
 
   /** Another configuration holds from here on. */
@@ -372,7 +372,7 @@ class Run {
       ? (tick.evictd?.kills?.[pod.name] ?? scenario.evictd?.kills?.[pod.name])
       : undefined;
     const kind = tick.killFails?.includes(pod.name) ? 'failed' : (kill?.outcome ?? 'evicted');
-    const takesMs = readable(`evictd.kills.${pod.name}.takes`, () =>
+    const takesMs = readable(`evictd.kills[${quote(pod.name)}].takes`, () =>
       parseDuration(kill?.takes ?? '0'),
     );
     told.evicted.push({
@@ -428,7 +428,7 @@ class Run {
     const named = activePods.map((name, index) => {
       const pod = this.#byName.get(name);
       if (pod !== undefined) return pod;
-      const message = `ticks[${tick}].activePods[${index}]: no pod of the scenario: ${JSON.stringify(name)}`;
+      const message = `ticks[${tick}].activePods[${index}]: no pod of the scenario: ${quote(name)}`;
       throw new EvictdError('EVICTD_SCENARIO', message);
     });
     return this.#isRecorded ? named.filter(({ name }) => !this.#gone.has(name)) : named;
@@ -442,7 +442,7 @@ class Run {
     return new Set([...this.#gone].flatMap((name) => this.#byName.get(name)?.id ?? []));
   }
 
-  #result({ at, admit }: Tick, told: Told): TickResult {
+  #result({ at, admit }: Tick, index: number, told: Told): TickResult {
     const { conditions } = this.#state;
     const facts = factsOf(told);
     return {
@@ -452,15 +452,17 @@ class Run {
       events: told.events,
       evicted: told.evicted,
       ...(told.ranked === undefined ? {} : { ranked: told.ranked.map(({ pod }) => pod.name) }),
-      admit: (admit ?? []).map((pod) => admitted(pod, conditions)),
+      admit: (admit ?? []).map((pod, place) =>
+        admitted(pod, conditions, `ticks[${index}].admit[${place}]`),
+      ),
       ...(facts === undefined ? {} : { evictd: facts }),
     };
   }
 }
 
-function admitted(pod: KubernetesPod, conditions: State['conditions']): AdmittedPod {
+function admitted(pod: KubernetesPod, conditions: State['conditions'], path: string): AdmittedPod {
   const { name, namespace } = pod.metadata;
-  const admission = readable(`admit: ${namespace}/${name}`, () => admitPod(pod, conditions));
+  const admission = readablePod(path, pod, () => admitPod(pod, conditions));
   return { pod: `${namespace}/${name}`, ...admission };
 }
 

@@ -3,7 +3,7 @@ import type { Checked } from '../config/check.ts';
 import type { FlagValues } from '../config/flags.ts';
 import { type ScenarioConfig, scenarioSettings } from '../config/scenario-config.ts';
 import { withContainerfs } from '../core/containerfs.ts';
-import { describeError, EvictdError } from '../core/errors.ts';
+import { describeError, EvictdError, escapeControl } from '../core/errors.ts';
 import type { KubernetesPod } from '../core/kubernetes.ts';
 import type { FilesystemLayout } from '../core/layout.ts';
 import { type PodSpec, podSpec } from '../core/pod-spec.ts';
@@ -104,7 +104,7 @@ function specOf(
   isOwn: boolean,
   guarded: ScenarioExtension['protected'],
 ): PodSpec {
-  const spec = readable(path, () => podSpec(pod, rules));
+  const spec = readablePod(path, pod, () => podSpec(pod, rules));
   // A recording has a reason beside the annotation that protects the pod by any rules: it says more.
   const reason = guarded?.[spec.name];
   const isProtected = isOwn || spec.protectedBecause !== undefined;
@@ -124,4 +124,36 @@ export function readable<T>(path: string, read: () => T): T {
     if (!(error instanceof EvictdError)) throw error;
     throw new EvictdError('EVICTD_SCENARIO', `${path}: ${describeError(error)}`);
   }
+}
+
+/** The same for a pod, of which only a quantity can be one that is none. */
+export function readablePod<T>(path: string, pod: KubernetesPod, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof EvictdError)) throw error;
+    const { containers, initContainers, overhead, volumes } = pod.spec;
+    const quantities = {
+      containers: (containers ?? []).map(({ resources }) => ({ resources })),
+      initContainers: (initContainers ?? []).map(({ resources }) => ({ resources })),
+      overhead,
+      volumes: (volumes ?? []).map(({ emptyDir }) => ({
+        emptyDir: { sizeLimit: emptyDir?.sizeLimit },
+      })),
+    };
+    const where = pathOf(error.place.value, quantities) ?? '';
+    const key = where === '' ? path : `${path}.spec${where}`;
+    throw new EvictdError('EVICTD_SCENARIO', `${key}: ${describeError(error)}`);
+  }
+}
+
+/** Where a text stands first, as `.name[0]…`; undefined where it does not. */
+function pathOf(text: string | undefined, value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return String(value) === text ? '' : undefined;
+  for (const [name, inner] of Object.entries(value)) {
+    const rest = pathOf(text, inner);
+    if (rest === undefined) continue;
+    return (Array.isArray(value) ? `[${name}]` : `.${escapeControl(name)}`) + rest;
+  }
+  return undefined;
 }

@@ -2,7 +2,8 @@ import { Ajv, type ErrorObject } from 'ajv';
 import { suggestion } from '../config/nearest.ts';
 import { parseDuration } from '../core/duration.ts';
 import { type ErrorPlace, EvictdError, escapeControl } from '../core/errors.ts';
-import type { Scenario } from './scenario.ts';
+import { parseTimestampNs } from '../core/timestamp.ts';
+import type { Scenario, Tick } from './scenario.ts';
 import { SCENARIO_SCHEMA } from './schema.ts';
 
 /**
@@ -12,7 +13,12 @@ import { SCENARIO_SCHEMA } from './schema.ts';
 export const MAX_YAML_LENGTH = 4 * 2 ** 20;
 
 /** Its first fault is enough; `verbose` names it with the value that was found. */
-const ajv = new Ajv({ verbose: true, allowUnionTypes: true, strictTypes: false });
+const ajv = new Ajv({
+  verbose: true,
+  allowUnionTypes: true,
+  strictTypes: false,
+  formats: { 'date-time': (text: string) => parseTimestampNs(text) !== undefined },
+});
 
 let compiled: ReturnType<typeof compile> | undefined;
 
@@ -143,18 +149,38 @@ function checkNames({ ticks, evictd }: Scenario, names: ReadonlySet<string>): vo
   }
 }
 
+/** Rounds, and what is read between two of them, come in the order of time. */
 function checkTimes({ ticks }: Scenario): void {
   let beforeMs = Number.NEGATIVE_INFINITY;
-  for (const [index, { at }] of ticks.entries()) {
-    const place = { key: `ticks[${index}].at`, value: at };
-    let atMs: number;
-    try {
-      atMs = parseDuration(at);
-    } catch (error) {
-      throw error instanceof EvictdError ? refused(place, error.message) : error;
-    }
-    if (atMs < beforeMs) throw refused(place, 'before the tick that precedes it');
-    beforeMs = atMs;
+  for (const [index, tick] of ticks.entries()) {
+    const key = `ticks[${index}]`;
+    const atMs = durationMs(`${key}.at`, tick.at);
+    if (atMs < beforeMs)
+      throw refused({ key: `${key}.at`, value: tick.at }, 'before what precedes it');
+    beforeMs = lastReadMs(tick, atMs, key);
+  }
+}
+
+/** When the last of a round's readings is taken, ms. */
+function lastReadMs({ evictd }: Tick, atMs: number, key: string): number {
+  if (evictd === undefined || evictd === null) return atMs;
+  const { wallClockStep, samples = [] } = evictd;
+  if (wallClockStep !== undefined) durationMs(`${key}.evictd.wallClockStep`, wallClockStep);
+  let lastMs = atMs;
+  for (const [index, { after }] of samples.entries()) {
+    const path = `${key}.evictd.samples[${index}].after`;
+    const readMs = atMs + durationMs(path, after);
+    if (readMs < lastMs) throw refused({ key: path, value: after }, 'before what precedes it');
+    lastMs = readMs;
+  }
+  return lastMs;
+}
+
+function durationMs(key: string, text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    throw error instanceof EvictdError ? refused({ key, value: text }, error.message) : error;
   }
 }
 
@@ -190,7 +216,7 @@ function faultOf(error: ErrorObject, root: unknown): EvictdError {
     case 'minimum':
     case 'maximum':
       return refused(keyed(path), `must lie within ±2^53, not ${shown(error.data)}`);
-    case 'pattern':
+    case 'format':
       return refused(keyed(path), `must be a time as RFC 3339 has it, not ${shown(error.data)}`);
     case 'enum': {
       const choices = (error.params['allowedValues'] as readonly unknown[]).filter(

@@ -28,7 +28,7 @@ const OPTIONAL_TEXT: Schema = { type: ['string', 'null'] };
 
 const TIME: Schema = {
   type: ['string', 'null'],
-  pattern: '^\\d{4}-\\d\\d-\\d\\d[Tt]\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?([Zz]|[+-]\\d\\d:\\d\\d)$',
+  format: 'date-time',
   description: 'when these numbers were taken, RFC 3339; not known where it is missing',
 };
 

@@ -186,6 +186,8 @@ async function prepareDirectory(directory: string): Promise<void> {
   await mkdir(directory, { mode: DIRECTORY_MODE }).catch(unless('EEXIST'));
   const found = await stat(directory);
   if (!found.isDirectory()) throw new Error(`${directory} is no directory`);
+  if (found.uid !== 0 && found.uid !== process.geteuid?.())
+    throw new Error(`${directory} belongs to another user, ${found.uid}`);
   if ((found.mode & OTHERS_WRITE) !== 0 && (found.mode & STICKY) === 0)
     throw new Error(`${directory} can be written by others`);
 }

@@ -130,6 +130,10 @@ status: {qosClass: Burstable}
       `{kind: List, items: [${pod('a')}, {metadata: {name: b}, spec: []}]}`,
       'items[1].spec "[…]": must be a map',
     ],
+    [
+      pod('a', '{contaners: [{name: b}]}'),
+      'spec.contaners "[…]": no field (did you mean containers?)',
+    ],
     [pod('a', '{priority: high}'), 'spec.priority "high": must be a whole number'],
     [pod('a', '{priority: 2147483648}'), 'spec.priority "2147483648": must be from -2147483648'],
     [pod('a', '{priority: 1.5}'), 'spec.priority "1.5": must be a whole number'],

@@ -113,12 +113,12 @@ describe('a scenario that cannot be read', () => {
     [
       'a request that is no quantity',
       scenario([round(0, 50)], { pods: [...PODS, hurt(container({ memory: '5 Gi' }))] }),
-      'pods[3]: ',
+      'pods[3].spec.containers[0].resources.requests.memory: ',
     ],
     [
       'an overhead that is none',
       scenario([round(0, 50)], { pods: [hurt({ overhead: { memory: 'x' } })] }),
-      'pods[0]: ',
+      'pods[0].spec.overhead.memory: ',
     ],
     ['a time without a unit', withTick({ at: '5' }), 'ticks[0].at: '],
     ['no time', withTick({ at: '' }), 'ticks[0].at: '],
@@ -130,7 +130,7 @@ describe('a scenario that cannot be read', () => {
     [
       'a pod to be admitted with a request that is none',
       withTick({ admit: [hurt(container({ cpu: '1 core' }))] }),
-      'admit: default/odd: ',
+      'ticks[0].admit[0].spec.containers[0].resources.requests.cpu: ',
     ],
     [
       'the time of a sample',
@@ -140,7 +140,7 @@ describe('a scenario that cannot be read', () => {
     [
       'how long a kill takes',
       scenario([round(0, 50)], { evictd: { kills: { 'default/leak': { takes: '2' } } } }),
-      'evictd.kills.default/leak.takes: ',
+      'evictd.kills["default/leak"].takes: ',
     ],
     [
       'a configuration that holds from a round on',

@@ -73,7 +73,42 @@ describe('readJson', () => {
       'ticks[0].killfails: no field (did you mean killFails?)',
     ],
     [changed(['ticks', 0, 'at'], '5'), 'ticks[0].at "5": '],
-    [changed(['ticks', 1, 'at'], '-1s'), 'ticks[1].at "-1s": before the tick that precedes it'],
+    [changed(['ticks', 1, 'at'], '-1s'), 'ticks[1].at "-1s": before what precedes it'],
+    [
+      changed(['ticks', 0, 'evictd'], { wallClockStep: 'bogus' }),
+      'ticks[0].evictd.wallClockStep "bogus": ',
+    ],
+    [
+      changed(['ticks', 0, 'evictd'], { samples: [{ after: '-1h' }] }),
+      'ticks[0].evictd.samples[0].after "-1h": before what precedes it',
+    ],
+    [
+      changed(['ticks', 0, 'evictd'], { samples: [{ after: '2s' }, { after: '1s' }] }),
+      'ticks[0].evictd.samples[1].after "1s": before what precedes it',
+    ],
+    // The next round is 10 s later.
+    [
+      changed(['ticks', 0, 'evictd'], { samples: [{ after: '11s' }] }),
+      'ticks[1].at "10s": before what precedes it',
+    ],
+    [
+      changed(['ticks', 1, 'killFails'], ['default/wbe']),
+      'ticks[1].killFails[0] "default/wbe": no pod of the scenario (did you mean default/web?)',
+    ],
+    [
+      changed(['ticks', 1, 'evictd'], { kills: { 'a\u001bb': { takes: '1s' } } }),
+      'ticks[1].evictd.kills "a\\u001bb": no pod of the scenario',
+    ],
+    [
+      changed(['evictd'], { protected: { 'default/wbe': 'db' } }),
+      'evictd.protected "default/wbe": no pod of the scenario (did you mean default/web?)',
+    ],
+    ...['2026-02-30T00:00:00Z', '2026-01-01T25:00:00Z', '2026-01-01T00:00:00+25:00'].map(
+      (time): [string, string] => [
+        changed(['ticks', 0, 'summary', 'node', 'memory', 'time'], time),
+        `ticks[0].summary.node.memory.time: must be a time as RFC 3339 has it, not "${time}"`,
+      ],
+    ),
     [changed(['pods', 0, 'metadata', 'uid'], undefined), 'pods[0].metadata.uid: is missing'],
     [
       changed(['pods', 1, 'metadata', 'uid'], 'uid-web'),
@@ -218,6 +253,9 @@ ticks:
     ['f.yaml', 'a: &a [*a]', 'f.yaml:1: nested too deeply'],
     ['f.yaml', bomb, 'more than 500000 values'],
     ['f.yaml', '['.repeat(200_000), 'nested too deeply'],
+    // Its parser throws of the one, and says it of the other.
+    ['f.yaml', `${'- '.repeat(3000)}a\n`, 'nested too deeply'],
+    ['f.yaml', `${'- '.repeat(3000)}a\n`.repeat(2), 'nested too deeply'],
     ['f.yaml', ' '.repeat(MAX_YAML_LENGTH + 1), 'use JSON'],
     ['f', 'just words', 'f: must be a map, not "just words"'],
   ])('refuses %s, %#', async (file, text, said) => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -26,6 +27,7 @@ import {
   stateFileName,
   type Writer,
 } from '../../src/state/file.ts';
+import { describeWith } from '../support/skip.ts';
 
 const NODE = '/sys/fs/cgroup/memory/node';
 const WRITER: Writer = { pid: 4711, startTime: '12345' };
@@ -287,5 +289,15 @@ describe('stateFile', () => {
     alive = false;
     await second.write({ ...SNAPSHOT, savedAtMs: 7 * 1000 });
     expect(await second.open()).toMatchObject({ snapshot: { savedAtMs: 7000 } });
+  });
+});
+
+describeWith({ root: true }, 'the directory of another user', () => {
+  it('is refused', async () => {
+    const directory = temporaryDirectory();
+    chownSync(directory, 12_345, 12_345);
+    const store = stateFile(inputs(directory));
+    await expect(store.open()).rejects.toThrow('belongs to another user, 12345');
+    await expect(store.write(SNAPSHOT)).rejects.toThrow('belongs to another user');
   });
 });
