@@ -34,6 +34,7 @@ export {
 } from './core/pipeline.ts';
 export type { PodObservation, QosClass } from './core/pod.ts';
 export type { Compatibility, Policy } from './core/policy.ts';
+export type { PolicyEvent } from './core/policy-events.ts';
 export {
   formatQuantity,
   parsePercentage,
@@ -43,14 +44,8 @@ export {
 export { type Ranking, rankPods } from './core/rank.ts';
 export { RULE_SETS, RULES, type RuleName, type RuleRow, type Rules } from './core/rules.ts';
 export type { NodeCondition, Signal } from './core/signal.ts';
-export {
-  INITIAL_STATE,
-  type PolicyEvent,
-  type Sample,
-  type State,
-  type StepResult,
-  step,
-} from './core/step.ts';
+export { INITIAL_STATE, type Sample, type State } from './core/state.ts';
+export { type StepResult, step } from './core/step.ts';
 export type { Threshold, ThresholdValue } from './core/threshold.ts';
 export { type LoadedNative, loadNative } from './native/index.ts';
 export type {

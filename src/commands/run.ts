@@ -18,7 +18,7 @@ import {
 import type { CheckedSettings, Settings } from '../config/settings.ts';
 import { describeError, type ErrorCode, EvictdError } from '../core/errors.ts';
 import { type Kept, snapshotOf } from '../core/persistence.ts';
-import { INITIAL_STATE } from '../core/step.ts';
+import { INITIAL_STATE } from '../core/state.ts';
 import { createDaemon, type Daemon, type Keeping, ONLY_AT_START } from '../daemon.ts';
 import { bootClock } from '../kernel/boot.ts';
 import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';

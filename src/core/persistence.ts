@@ -16,7 +16,7 @@ import {
   type KeptTiming,
   type Snapshot,
 } from './snapshot.ts';
-import { INITIAL_STATE, type InFlight, type State } from './step.ts';
+import { INITIAL_STATE, type InFlight, type State } from './state.ts';
 import {
   compareThresholds,
   isMet,

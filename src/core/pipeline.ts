@@ -7,6 +7,7 @@ import {
   type SchedulerLike,
 } from 'rxjs';
 import { coalesce } from './coalesce.ts';
+import { RANK_AGAIN_MS } from './decide.ts';
 import type { Decision, EvictionOutcome } from './decision.ts';
 import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
@@ -14,15 +15,8 @@ import type { Policy } from './policy.ts';
 import { POLL_PACES } from './polling.ts';
 import { DUE, type Due, scanUntilDue } from './scan-until-due.ts';
 import type { NodeCondition, Signal } from './signal.ts';
-import {
-  INITIAL_STATE,
-  RANK_AGAIN_MS,
-  type Sample,
-  type State,
-  type StepResult,
-  step,
-  underAnotherPolicy,
-} from './step.ts';
+import { INITIAL_STATE, type Sample, type State, underAnotherPolicy } from './state.ts';
+import { type StepResult, step } from './step.ts';
 
 /** Wake-ups that pass at once; five rungs of a ladder may come together. */
 export const WAKEUP_BURST = 4;

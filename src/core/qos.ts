@@ -8,7 +8,8 @@ const RESOURCES = ['cpu', 'memory'] as const;
 const CLASSES: readonly string[] = ['Guaranteed', 'Burstable', 'BestEffort'] satisfies QosClass[];
 
 /**
- * The class that the pod's status names (one that nobody knows is not BestEffort, as to the kubelet), or that its requests and limits of CPU and memory make.
+ * The class that the pod's status names, or that its requests and limits of CPU and memory make. One
+ * that nobody knows is not BestEffort, as to the kubelet.
  *
  * @throws EvictdError EVICTD_QUANTITY for a quantity that cannot be read
  * @see Kubernetes `qos.GetPodQOS`

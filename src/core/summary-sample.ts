@@ -4,7 +4,7 @@ import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { PodSpec } from './pod-spec.ts';
 import type { Signal } from './signal.ts';
-import type { OverLimit, Sample } from './step.ts';
+import type { OverLimit, Sample } from './state.ts';
 import { exceededStorageLimit } from './storage-limits.ts';
 import { type SummaryReading, statsByPod, summaryObservations, summaryPods } from './summary.ts';
 

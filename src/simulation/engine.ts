@@ -29,10 +29,9 @@ import {
   type OverLimit,
   type Sample,
   type State,
-  type StepResult,
-  step,
   underAnotherPolicy,
-} from '../core/step.ts';
+} from '../core/state.ts';
+import { type StepResult, step } from '../core/step.ts';
 import { SummarySample } from '../core/summary-sample.ts';
 import { thresholdLevel } from '../core/threshold.ts';
 import { withGivenBack } from './given-back.ts';

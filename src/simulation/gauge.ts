@@ -2,7 +2,7 @@ import { formatDuration } from '../core/duration.ts';
 import type { SignalObservation } from '../core/observation.ts';
 import { approximateCount } from '../core/quantity.ts';
 import { SIGNALS } from '../core/signal.ts';
-import type { State } from '../core/step.ts';
+import type { State } from '../core/state.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 
 /** Cells on either side of the threshold. */

@@ -7,7 +7,7 @@ import { isSameBoot, type Moment } from '../core/persistence.ts';
 import type { Turn } from '../core/pipeline.ts';
 import { isEvictedFor } from '../core/rank.ts';
 import type { Snapshot } from '../core/snapshot.ts';
-import type { State } from '../core/step.ts';
+import type { State } from '../core/state.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
 import type { FilesystemState } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';

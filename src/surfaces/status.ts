@@ -14,7 +14,7 @@ import {
   SIGNAL_NAMES,
   SIGNALS,
 } from '../core/signal.ts';
-import type { Impossibility } from '../core/step.ts';
+import type { Impossibility } from '../core/state.ts';
 import {
   resolveValue,
   type Threshold,

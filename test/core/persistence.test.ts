@@ -17,7 +17,8 @@ import {
 } from '../../src/core/persistence.ts';
 import type { Policy } from '../../src/core/policy.ts';
 import { parseSnapshot, type Snapshot } from '../../src/core/snapshot.ts';
-import { INITIAL_STATE, type InFlight, type State, step } from '../../src/core/step.ts';
+import { INITIAL_STATE, type InFlight, type State } from '../../src/core/state.ts';
+import { step } from '../../src/core/step.ts';
 import {
   MI,
   observation,

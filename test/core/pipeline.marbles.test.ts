@@ -19,7 +19,7 @@ import {
   type Turn,
 } from '../../src/core/pipeline.ts';
 import type { Policy } from '../../src/core/policy.ts';
-import { INITIAL_STATE } from '../../src/core/step.ts';
+import { INITIAL_STATE } from '../../src/core/state.ts';
 import {
   MI,
   observation,

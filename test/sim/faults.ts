@@ -10,7 +10,6 @@ export interface Fault {
   readonly breaks: string;
 }
 
-const STEP = 'src/core/step.ts';
 const ENGINE = 'src/simulation/engine.ts';
 
 /** One-line changes, each of which `nodes.test.ts` must fail on: `scripts/faults.mjs` plants them. */
@@ -302,68 +301,68 @@ export const FAULTS: readonly Fault[] = [
     breaks: 'memory pressure lets pods in whatever else is short',
   },
   {
-    file: STEP,
+    file: 'src/core/decide.ts',
     text: '? statsTimeNs > before : statsTimeNs !== before',
     replacement: '? statsTimeNs >= before : true',
     breaks: 'old figures decide again',
   },
   {
-    file: STEP,
+    file: 'src/core/decide.ts',
     text: 'candidate.protectedBecause === undefined &&',
     replacement: '',
     breaks: 'protected pods are evicted',
   },
   {
-    file: STEP,
+    file: 'src/core/observe.ts',
     text: 'pod.protectedBecause === undefined && !before.passedOver.has(pod.id)',
     replacement: '!before.passedOver.has(pod.id)',
     breaks: 'protected pods are evicted for their own limits',
   },
   {
-    file: STEP,
+    file: 'src/core/decide.ts',
     text: '!state.passedOver.has(candidate.id) &&',
     replacement: '',
     breaks: 'a pod that could not be evicted is taken again at once',
   },
   {
-    file: STEP,
+    file: 'src/core/decide.ts',
     text: 'if (inFlight.hard || urgent === undefined)',
     replacement: 'if (inFlight.hard || true)',
     breaks: 'a hard threshold cuts no grace',
   },
   {
-    file: STEP,
+    file: 'src/core/decide.ts',
     text: 'return Math.min(longest, pod.gracePeriodSeconds ?? longest);',
     replacement: 'return pod.gracePeriodSeconds ?? longest;',
     breaks: 'a victim has a longer grace than the longest',
   },
   {
-    file: STEP,
+    file: 'src/core/observe.ts',
     text: '(threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),',
     replacement: '() => true,',
     breaks: 'something becomes due unseen',
   },
   {
-    file: STEP,
+    file: 'src/core/observe.ts',
     text: 'return isMet(threshold, observation, wasDue.has(thresholdId(threshold)));',
     replacement: 'return isMet(threshold, observation, wasMet.has(thresholdId(threshold)));',
     breaks: 'minimum reclaim counts for a threshold that has not acted',
   },
   {
-    file: STEP,
+    file: 'src/core/decide.ts',
     text: 'return isMet(threshold, observation, true) ? causeOf(threshold, observation) : undefined;',
     replacement:
       'return isMet(threshold, observation, false) ? causeOf(threshold, observation) : undefined;',
     breaks: 'a collection is enough below the minimum reclaim',
   },
   {
-    file: STEP,
+    file: 'src/core/decide.ts',
     text: "policy.rules.reclaimedWhen === 'kubelet'",
     replacement: "policy.rules.reclaimedWhen !== 'kubelet'",
     breaks: 'what a collection must regain is what the other rules say',
   },
   {
-    file: STEP,
+    file: 'src/core/decide.ts',
     text: 'if (overLimit !== undefined) return unranked(evictOverLimit(policy, overLimit));',
     replacement: '',
     breaks: 'limits of local storage are not enforced',

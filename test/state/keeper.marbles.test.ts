@@ -3,7 +3,7 @@ import { TestScheduler } from 'rxjs/testing';
 import { describe, expect, it } from 'vitest';
 import type { Kept } from '../../src/core/persistence.ts';
 import type { Snapshot } from '../../src/core/snapshot.ts';
-import { INITIAL_STATE, type State } from '../../src/core/step.ts';
+import { INITIAL_STATE, type State } from '../../src/core/state.ts';
 import {
   type KeepingNotice,
   keepState,

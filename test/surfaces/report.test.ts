@@ -4,7 +4,8 @@ import type { ReadSample, Turn } from '../../src/core/pipeline.ts';
 import type { Policy } from '../../src/core/policy.ts';
 import { RULE_SETS } from '../../src/core/rules.ts';
 import type { Snapshot } from '../../src/core/snapshot.ts';
-import { INITIAL_STATE, step } from '../../src/core/step.ts';
+import { INITIAL_STATE } from '../../src/core/state.ts';
+import { step } from '../../src/core/step.ts';
 import type { NotificationPath } from '../../src/ports/notification.ts';
 import {
   limitedLogger,

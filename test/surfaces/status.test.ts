@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { flapping, NOT_FLAPPING } from '../../src/core/flapping.ts';
 import type { ReadSample, Turn } from '../../src/core/pipeline.ts';
-import { INITIAL_STATE, step } from '../../src/core/step.ts';
+import { INITIAL_STATE } from '../../src/core/state.ts';
+import { step } from '../../src/core/step.ts';
 import type { FilesystemState } from '../../src/ports/filesystem.ts';
 import {
   EMPTY_MODEL,

@@ -1,5 +1,5 @@
 import type { Turn } from '../../src/core/pipeline.ts';
-import { INITIAL_STATE } from '../../src/core/step.ts';
+import { INITIAL_STATE } from '../../src/core/state.ts';
 import {
   escalateDecision,
   evictDecision,

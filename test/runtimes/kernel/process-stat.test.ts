@@ -18,8 +18,8 @@ describe('statField', () => {
 
 describe('isExiting', () => {
   it('holds of one that has ended and is not waited for, which keeps its start time', async () => {
-    // What takes the shell's place does not know of its child.
-    const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], {
+    // What takes the shell's place, long before the child ends, does not know of it.
+    const parent = spawn('sh', ['-c', 'sleep 0.2 & echo $!; exec sleep 60'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     try {

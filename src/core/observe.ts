@@ -1,0 +1,168 @@
+/** Taking in a sample: how the eviction in flight ended, and what is met, due and held now. */
+import { conditionsLastObserved } from './conditions.ts';
+import type { EvictionOutcome } from './decision.ts';
+import { firstObservedAt, pastGrace } from './grace.ts';
+import type { SignalObservation } from './observation.ts';
+import type { Policy } from './policy.ts';
+import type { Signal } from './signal.ts';
+import type { Sample, State } from './state.ts';
+import { isMet, type Threshold, type ThresholdId, thresholdId } from './threshold.ts';
+
+/** How long a pod that could not be killed is passed over, ms. */
+export const PASS_OVER_MS = 60_000;
+
+/** How long one without a process is, ms: its first may come at any moment. */
+export const PASS_OVER_EMPTY_MS = 1000;
+
+/**
+ * How long nothing must have been met for pressure to count as new, ms: right at a threshold a
+ * reading wavers, and a dry run would speak at each crossing.
+ */
+export const BURST_GAP_MS = 1000;
+
+/**
+ * How long after an eviction for PIDs no pod is evicted for them that has too few to end the pressure,
+ * ms: what has ended counts until its parent, or init in its place, has waited for it.
+ */
+export const PIDS_AWAITED_MS = 2000;
+
+/** How many pods are remembered as passed over; the oldest are forgotten beyond it. */
+export const PASSED_OVER_LIMIT = 1000;
+
+/** Takes in the outcome of the eviction that was in flight. */
+export function settle(policy: Policy, state: State, sample: Sample): State {
+  const passedOver = unexpired(state.passedOver, sample.nowMs);
+  const { outcome } = sample;
+  if (outcome === undefined || outcome.podId !== state.inFlight?.podId)
+    return passedOver === state.passedOver ? state : { ...state, passedOver };
+  const ended = {
+    ...state,
+    inFlight: undefined,
+    // It may have been seen above its limit again while it was in flight.
+    overLimits: state.overLimits.filter(({ pod }) => pod.id !== outcome.podId),
+    statsTimesNs:
+      outcome.kind !== 'evicted' && policy.rules.failedKill === 'evictd'
+        ? without(state.statsTimesNs, state.inFlight.signal)
+        : state.statsTimesNs,
+    passedOver,
+    pidsAwaitedUntilMs:
+      state.inFlight.signal === 'pid.available' && outcome.kind === 'evicted'
+        ? sample.nowMs + PIDS_AWAITED_MS
+        : state.pidsAwaitedUntilMs,
+  };
+  if (outcome.kind === 'refused' && outcome.reason === 'dryRun') return { ...ended, said: true };
+  const forMs = passOverMs(outcome);
+  return forMs === undefined
+    ? ended
+    : { ...ended, passedOver: passOver(passedOver, outcome.podId, sample.nowMs + forMs) };
+}
+
+/** The figures that an eviction was decided on may decide again where it came to nothing. */
+function without(times: State['statsTimesNs'], signal: Signal | undefined): State['statsTimesNs'] {
+  if (signal === undefined || !times.has(signal)) return times;
+  return new Map([...times].filter(([other]) => other !== signal));
+}
+
+/** For how long the pod would only fail again if it were taken; undefined when it would not. */
+function passOverMs(outcome: EvictionOutcome): number | undefined {
+  switch (outcome.kind) {
+    case 'evicted':
+      return undefined;
+    case 'refused':
+      if (outcome.reason === 'pressureGone' || outcome.reason === 'interrupted') return undefined;
+      return outcome.reason === 'nothingToKill' ? PASS_OVER_EMPTY_MS : PASS_OVER_MS;
+    case 'timedOut':
+    case 'failed':
+      return PASS_OVER_MS;
+  }
+}
+
+function passOver(
+  before: ReadonlyMap<string, number>,
+  podId: string,
+  untilMs: number,
+): ReadonlyMap<string, number> {
+  return new Map([...before, [podId, untilMs] as const].slice(-PASSED_OVER_LIMIT));
+}
+
+function unexpired(
+  passedOver: ReadonlyMap<string, number>,
+  nowMs: number,
+): ReadonlyMap<string, number> {
+  if (passedOver.size === 0) return passedOver;
+  return new Map([...passedOver].filter(([, untilMs]) => untilMs > nowMs));
+}
+
+/**
+ * Takes in the readings. A signal that was not read keeps what was known of it; to the kubelet one that
+ * could not be read is calm.
+ */
+export function observe(policy: Policy, before: State, sample: Sample): State {
+  const { nowMs, observations = [] } = sample;
+  const isRead = new Map(observations.map((observation) => [observation.signal, observation]));
+  const keepsMissing = policy.rules.missingSignal === 'evictd' || sample.isComplete !== true;
+  const wasMet = idsOf(before.met);
+  const wasDue = idsOf(before.due);
+  const met = policy.thresholds.filter((threshold) => {
+    const observation = isRead.get(threshold.signal);
+    if (observation === undefined) return keepsMissing && wasMet.has(thresholdId(threshold));
+    return isMet(threshold, observation, wasDue.has(thresholdId(threshold)));
+  });
+  const readAndMet = met.filter((threshold) => isRead.has(threshold.signal));
+  const isSameBurst = before.met.length > 0 || nowMs - before.metAtMs < BURST_GAP_MS;
+  const firstObserved = firstObservedAt(met, before.firstObserved, nowMs);
+  const due = pastGrace(met, firstObserved, nowMs).filter(
+    // Nothing becomes due unseen: the pressure may have gone before its grace was over.
+    (threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),
+  );
+  // Each field by its name: this is done at every reading, and a spread takes three times as long.
+  return {
+    observations: mergeObservations(before.observations, observations),
+    met,
+    firstObserved,
+    due,
+    conditionsObserved: conditionsLastObserved(readAndMet, before.conditionsObserved, nowMs),
+    inFlight: before.inFlight,
+    passedOver: before.passedOver,
+    pidsAwaitedUntilMs: before.pidsAwaitedUntilMs,
+    metAtMs: met.length > 0 ? nowMs : before.metAtMs,
+    said: before.said && isSameBurst,
+    noCandidateAtMs: before.noCandidateAtMs,
+    noCandidateCause: before.noCandidateCause,
+    impossible: isSameBurst ? before.impossible : undefined,
+    reclaiming: before.reclaiming,
+    unmeasured: dueSignal({ due }, before.unmeasured),
+    collectedAtMs: before.collectedAtMs,
+    overLimits:
+      sample.overLimits?.filter(
+        ({ pod }) => pod.protectedBecause === undefined && !before.passedOver.has(pod.id),
+      ) ?? before.overLimits,
+    statsTimesNs: before.statsTimesNs,
+    announced: isSameBurst ? before.announced : NOTHING_ANNOUNCED,
+    conditions: before.conditions,
+  };
+}
+
+/** The signal as long as something is due of it. */
+export function dueSignal(
+  { due }: Pick<State, 'due'>,
+  signal: Signal | undefined,
+): Signal | undefined {
+  return due.some((threshold) => threshold.signal === signal) ? signal : undefined;
+}
+
+function idsOf(thresholds: readonly Threshold[]): ReadonlySet<ThresholdId> {
+  return thresholds.length === 0 ? NO_IDS : new Set(thresholds.map(thresholdId));
+}
+
+const NO_IDS: ReadonlySet<ThresholdId> = new Set();
+
+const NOTHING_ANNOUNCED: ReadonlySet<string> = new Set();
+
+function mergeObservations(
+  before: readonly SignalObservation[],
+  now: readonly SignalObservation[],
+): readonly SignalObservation[] {
+  const fresh = new Set(now.map((observation) => observation.signal));
+  return [...before.filter((observation) => !fresh.has(observation.signal)), ...now];
+}
