@@ -1,4 +1,17 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -23,7 +36,7 @@ import { fileOutput } from '../../src/commands/record/output.ts';
 import { recordCommand } from '../../src/commands/record.ts';
 import type { FlagValues } from '../../src/config/flags.ts';
 import { recordSettings } from '../../src/config/record-flags.ts';
-import { describeError, EvictdError } from '../../src/core/errors.ts';
+import { describeError, EvictdError, quote } from '../../src/core/errors.ts';
 import { simulate } from '../../src/simulation/engine.ts';
 import type { Scenario } from '../../src/simulation/scenario.ts';
 import { askKubelet } from '../../src/sources/kubelet.ts';
@@ -49,14 +62,26 @@ const codeOf = (act: () => unknown): string | undefined => {
   }
 };
 
+/** What it says that it throws. */
+const sayingOf = (act: () => unknown): string => {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof EvictdError) return said(error);
+    throw error;
+  }
+  throw new Error('nothing is wrong');
+};
+
+const said = (error: EvictdError): string =>
+  `${describeError(error)} [${error.code}], ${error.exitStatus}`;
+
 /** What the promise is rejected with. */
 const faultOf = async (promise: Promise<unknown>): Promise<string> => {
   try {
     await promise;
   } catch (error) {
-    if (error instanceof EvictdError) {
-      return `${describeError(error)} [${error.code}], ${error.exitStatus}`;
-    }
+    if (error instanceof EvictdError) return said(error);
     throw error;
   }
   throw new Error('nothing is wrong');
@@ -132,12 +157,96 @@ describe('the file of a recording', () => {
     expect(readdirSync(made)).toEqual(['run.json']);
   });
 
-  it('stays as it was where nothing is written, and is refused at once where it cannot be', () => {
+  it('stays as it was where nothing is written, and nothing is beside it meanwhile', () => {
+    const made = directory();
+    const output = fileOutput(path.join(made, 'run.json'));
+    expect(readdirSync(made)).toEqual([]);
+    output.close();
+    expect(readdirSync(made)).toEqual([]);
+  });
+
+  it.each<[string, string, (made: string) => void]>([
+    ['none/run.json', 'ENOENT: no such file or directory', () => undefined],
+    ['file/run.json', 'ENOTDIR: not a directory', (made) => writeFileSync(`${made}/file`, '')],
+    ['file/', 'a directory', (made) => writeFileSync(`${made}/file`, '')],
+    ['new/', 'a directory', () => undefined],
+    ['.', 'a directory', () => undefined],
+    ['sub', 'a directory', (made) => mkdirSync(`${made}/sub`)],
+    [
+      'link',
+      'a link to other: name the file itself',
+      (made) => symlinkSync('other', `${made}/link`),
+    ],
+    [
+      'link',
+      'a link to other: name the file itself',
+      (made) => {
+        writeFileSync(`${made}/other`, 'before');
+        symlinkSync('other', `${made}/link`);
+      },
+    ],
+    ['x'.repeat(256), 'ENAMETOOLONG: name too long', () => undefined],
+  ])('is refused at once where it cannot be: %s, %s', (name, why, prepare) => {
+    const made = directory();
+    prepare(made);
+    const before = readdirSync(made);
+    const file = `${made}/${name}`;
+    expect(sayingOf(() => fileOutput(file))).toBe(
+      `--output ${quote(file)}: ${why} [EVICTD_OUTPUT], 1`,
+    );
+    expect(readdirSync(made)).toEqual(before);
+    if (before.includes('other')) expect(readFileSync(`${made}/other`, 'utf8')).toBe('before');
+  });
+
+  it('is refused without a path, and where a socket is', async () => {
+    expect(sayingOf(() => fileOutput(''))).toBe('--output "": no path [EVICTD_OUTPUT], 1');
+    const file = path.join(directory(), 'socket');
+    const server = createServer(() => undefined);
+    onTestFinished(() => void server.close());
+    await new Promise<void>((resolve) => server.listen(file, resolve));
+    expect(sayingOf(() => fileOutput(file))).toMatch(/: neither a file .*\[EVICTD_OUTPUT\], 1$/);
+    expect(lstatSync(file).isSocket()).toBe(true);
+  });
+
+  it('may have the longest name that there is', () => {
+    const file = path.join(directory(), 'x'.repeat(255));
+    fileOutput(file).write('all');
+    expect(readFileSync(file, 'utf8')).toBe('all');
+  });
+
+  it('is left as it was where a directory has come meanwhile, and nothing is beside it', () => {
     const made = directory();
     const file = path.join(made, 'run.json');
-    fileOutput(file).close();
-    expect(readdirSync(made)).toEqual([]);
-    expect(codeOf(() => fileOutput(path.join(made, 'none/run.json')))).toBe('EVICTD_OUTPUT');
+    const output = fileOutput(file);
+    mkdirSync(file);
+    expect(sayingOf(() => output.write('all'))).toBe(
+      `--output ${quote(file)}: a directory [EVICTD_OUTPUT], 1`,
+    );
+    expect(readdirSync(made)).toEqual(['run.json']);
+  });
+
+  it('is a FIFO that is written to, and stays one', () => {
+    const made = directory();
+    const file = path.join(made, 'fifo');
+    execFileSync('mkfifo', [file]);
+    const reader = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    onTestFinished(() => closeSync(reader));
+    const output = fileOutput(file);
+    output.write('all\n');
+    output.close();
+    expect(readFileSync(reader, 'utf8')).toBe('all\n');
+    expect(lstatSync(file).isFIFO()).toBe(true);
+    expect(readdirSync(made)).toEqual(['fifo']);
+  });
+
+  it('is a device that is written to, also by a link, and stays one', () => {
+    const link = path.join(directory(), 'link');
+    symlinkSync('/dev/null', link);
+    const output = fileOutput(link);
+    output.write('all\n');
+    output.close();
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
   });
 });
 
