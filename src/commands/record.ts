@@ -14,12 +14,14 @@ import type { FlagValues } from '../config/flags.ts';
 import { type KubeletSource, type RecordSettings, recordSettings } from '../config/record-flags.ts';
 import type { ScenarioConfig } from '../config/scenario-config.ts';
 import { formatDuration } from '../core/duration.ts';
-import { describeError, EvictdError, escapeControl } from '../core/errors.ts';
+import { describeAt, describeError, EvictdError, escapeControl } from '../core/errors.ts';
 import {
   type KubeletSample,
   kubeletScenario,
+  type Omissions,
   trimmedSample,
 } from '../simulation/kubelet-recording.ts';
+import { checkScenario } from '../simulation/read.ts';
 import { type ScenarioTurn, scenarioOf } from '../simulation/recording.ts';
 import type { Scenario } from '../simulation/scenario.ts';
 import { askKubelet, kubeletRefused } from '../sources/kubelet.ts';
@@ -29,8 +31,11 @@ import { daemonSamples } from './record/daemon.ts';
 import { formatScenario } from './record/format.ts';
 import { Kept } from './record/keep.ts';
 import { fileOutput } from './record/output.ts';
-import { unanswered } from './unanswered.ts';
+import { unanswered, unusable } from './unanswered.ts';
 import { packageVersion } from './version.ts';
+
+/** How many kinds of figures, and pods, are said to be left out. */
+const MOST_SAID = 100;
 
 /**
  * `evictd record`: writes what a running daemon, or a kubelet, saw as a scenario for `simulate`; until
@@ -50,6 +55,7 @@ export async function recordCommand(values: FlagValues): Promise<number> {
     const { scenario, fault } = await (source.kind === 'kubelet'
       ? recordKubelet(settings, source, config ?? {})
       : recordDaemon(settings, source.socketPath));
+    checkRecorded(scenario, source);
     const text = formatScenario(scenario);
     if (output === undefined) process.stdout.write(text);
     else output.write(text);
@@ -65,6 +71,19 @@ export async function recordCommand(values: FlagValues): Promise<number> {
 interface Taken {
   readonly scenario: Scenario;
   readonly fault?: EvictdError;
+}
+
+/** What could not be simulated is not written: whoever answered said what nobody foresaw. */
+function checkRecorded(scenario: Scenario, source: RecordSettings['source']): void {
+  try {
+    checkScenario(scenario);
+  } catch (error) {
+    if (!(error instanceof EvictdError)) throw error;
+    const why = `what was recorded is no scenario: ${describeError(error)}`;
+    throw source.kind === 'kubelet'
+      ? kubeletRefused(source.url, why, error)
+      : unusable(source.socketPath, why, error);
+  }
 }
 
 /** Standard output is for the scenario. */
@@ -181,9 +200,12 @@ async function recordKubelet(
   const since = new Date().toISOString();
   // What is calm is the kubelet's to know: the oldest go.
   const samples = new Kept<KubeletSample>(maxSamples, () => false);
+  const omissions = sayingOnce();
   const sampled$ = timer(0, intervalMs, liveScheduler).pipe(
     // One at a time: a slow kubelet is asked less often.
-    concatMap(() => defer(() => from(kubeletSample(source, samples.samples.length > 0)))),
+    concatMap(() =>
+      defer(() => from(kubeletSample(source, samples.samples.length > 0, omissions))),
+    ),
   );
   const { after } = await collect(settings, sampled$, (sample) => samples.add(sample));
   // The first one has an answer.
@@ -202,17 +224,45 @@ async function recordKubelet(
 }
 
 /** What the kubelet says now; after the first time a failure is a sample too. */
-async function kubeletSample(source: KubeletSource, mayFail: boolean): Promise<KubeletSample> {
+async function kubeletSample(
+  source: KubeletSource,
+  mayFail: boolean,
+  omissions: Omissions,
+): Promise<KubeletSample> {
   const atMs = monotonicMs();
   try {
     const { summary, pods } = await askKubelet(source);
-    const live = pods.filter(({ status }) => !/^(Succeeded|Failed)$/.test(status?.phase ?? ''));
-    return trimmedSample({ atMs, summary, pods: live });
+    return trimmedSample({ atMs, summary, pods }, omissions);
   } catch (error) {
     if (!mayFail || !(error instanceof EvictdError)) throw error;
     say(describeError(error));
     return { atMs, summary: undefined, pods: [] };
   }
+}
+
+/** What is left out is said once for each kind and each pod, as long as those can be remembered. */
+function sayingOnce(): Omissions {
+  const said = new Set<string>();
+  const sayOnce = (key: string, text: () => string): void => {
+    if (said.has(key) || said.size >= MOST_SAID) return;
+    said.add(key);
+    say(text());
+    if (said.size === MOST_SAID) say('what else is left out is not said');
+  };
+  return {
+    figure: (kind, value) =>
+      sayOnce(kind, () => {
+        const place = { source: '--kubelet', key: kind, value: JSON.stringify(value) };
+        return describeAt(place, 'left out each time that it is so: no scenario can hold it');
+      }),
+    pod: (name, fault) =>
+      sayOnce(`pod ${name}`, () => {
+        const { key = '', value } = fault.place;
+        const place = { key: key.replace(/^pods\[0\]\.?/, ''), ...(value && { value }) };
+        const why = describeAt(place, fault.message);
+        return describeAt({ source: '--kubelet', key: `pod ${name}` }, `left out: ${why}`);
+      }),
+  };
 }
 
 /** By its file, or else what a kubelet has by default. */

@@ -2,6 +2,16 @@ import { request } from 'node:http';
 import { type EvictdError, escapeControl } from '../core/errors.ts';
 import { approximateCount } from '../core/quantity.ts';
 import { STATUS_VERSION, type StatusDocument } from '../surfaces/status.ts';
+import {
+  type Check,
+  isNumber,
+  isSwitch,
+  isText,
+  listOf,
+  objectOf,
+  oneOf,
+  orNull,
+} from './shape.ts';
 import { foreign, refusedWith, tooLong, unanswered } from './unanswered.ts';
 
 /** How long the daemon may take to answer, ms. */
@@ -20,19 +30,107 @@ export async function statusCommand(options: {
   readonly json: boolean;
 }): Promise<number> {
   const text = await ask(options.socketPath);
-  process.stdout.write(
-    options.json ? `${text.trimEnd()}\n` : formatStatus(parseStatus(text, options.socketPath)),
-  );
+  // What a script gets may have parts of another shape, but is a status.
+  const document = parseStatus(text, options.socketPath, options.json ? isStatus : SHOWN);
+  process.stdout.write(options.json ? `${text.trimEnd()}\n` : formatStatus(document));
   return 0;
 }
 
 /**
- * What the running daemon believes.
+ * Which node conditions the running daemon believes to hold.
  *
  * @throws EvictdError EVICTD_NOT_RUNNING when nobody listens, EVICTD_UNREACHABLE when nobody answers
  */
-export async function askStatus(socketPath: string): Promise<StatusDocument> {
-  return parseStatus(await ask(socketPath), socketPath);
+export async function askStatus(socketPath: string): Promise<Pick<StatusDocument, 'conditions'>> {
+  return parseStatus(await ask(socketPath), socketPath, CONDITIONS);
+}
+
+const CONDITIONS = objectOf({ conditions: listOf(objectOf({ type: isText, status: isSwitch })) });
+
+/** All that {@link formatStatus} shows. */
+const SHOWN = objectOf({
+  evictd: objectOf({ version: isText, pid: isNumber, uptimeMs: isNumber, dryRun: isSwitch }),
+  state: orNull(objectOf({ file: isText, ageMs: orNull(isNumber) })),
+  node: objectOf({
+    name: isText,
+    cgroup: isText,
+    memorySource: oneOf('workingset', 'memavailable'),
+    figures: orNull(isText),
+    availableBytes: orNull(objectOf({ workingset: isNumber, memavailable: isNumber })),
+  }),
+  signals: listOf(
+    objectOf({
+      ...texts('signal', 'unit'),
+      capacity: isNumber,
+      available: isNumber,
+      ageMs: isNumber,
+    }),
+  ),
+  filesystems: listOf(
+    objectOf({
+      ...texts('name', 'path'),
+      mountPoint: orNull(isText),
+      type: orNull(isText),
+      device: orNull(isText),
+      ageMs: orNull(isNumber),
+      stale: isSwitch,
+      error: orNull(isText),
+    }),
+  ),
+  thresholds: listOf(
+    objectOf({
+      ...texts('signal', 'kind', 'value'),
+      met: isSwitch,
+      due: isSwitch,
+      graceRemainingMs: orNull(isNumber),
+      notification: objectOf(texts('path', 'detail')),
+    }),
+  ),
+  conditions: listOf(
+    objectOf({
+      type: isText,
+      status: isSwitch,
+      flapping: orNull(objectOf({ count: isNumber, since: isText })),
+    }),
+  ),
+  pods: listOf(
+    objectOf({
+      ...texts('name', 'qosClass'),
+      rank: isNumber,
+      priority: isNumber,
+      workingSetBytes: orNull(isNumber),
+      requestBytes: isNumber,
+      protected: orNull(isText),
+      passedOver: isSwitch,
+      ageMs: isNumber,
+    }),
+  ),
+  evictions: listOf(
+    objectOf({
+      ...texts('pod', 'decidedAt', 'message'),
+      outcome: orNull(isText),
+      reason: orNull(isText),
+      timing: objectOf({ killedMs: orNull(isNumber), emptyMs: orNull(isNumber) }),
+    }),
+  ),
+  impossible: listOf(
+    objectOf({
+      ...texts('decidedAt', 'signal', 'unit'),
+      available: isNumber,
+      pods: isNumber,
+      protectedPods: isNumber,
+      passedOverPods: isNumber,
+    }),
+  ),
+  events: listOf(
+    objectOf({ ...texts('time', 'type', 'reason', 'object', 'message'), count: isNumber }),
+  ),
+  lostRaces: listOf(objectOf({ ...texts('pod', 'cgroup', 'noticedAt'), kills: isNumber })),
+  degraded: listOf(objectOf(texts('part', 'reason'))),
+});
+
+function texts(...names: readonly string[]): Readonly<Record<string, Check>> {
+  return Object.fromEntries(names.map((name) => [name, isText]));
 }
 
 function ask(socketPath: string): Promise<string> {
@@ -60,15 +158,18 @@ function ask(socketPath: string): Promise<string> {
   });
 }
 
-function parseStatus(text: string, socketPath: string): StatusDocument {
+/** @param isUsable a check of what is used of it */
+function parseStatus(text: string, socketPath: string, isUsable: Check): StatusDocument {
   try {
-    const document = JSON.parse(text) as StatusDocument;
-    if (document.apiVersion === STATUS_VERSION && document.kind === 'Status') return document;
+    const document: unknown = JSON.parse(text);
+    if (isStatus(document) && isUsable(document)) return document as StatusDocument;
   } catch {
     // Not JSON: the same answer.
   }
   throw foreign(socketPath);
 }
+
+const isStatus = objectOf({ apiVersion: oneOf(STATUS_VERSION), kind: oneOf('Status') });
 
 /** What both memory sources make of the node; the one that counts first. */
 function memoryLine({ memorySource, figures, availableBytes }: StatusDocument['node']): string[] {

@@ -41,8 +41,13 @@ export function foreign(socketPath: string): EvictdError {
   return answered(socketPath, 'what answers is no evictd of this version');
 }
 
-function answered(socketPath: string, message: string): EvictdError {
-  return new EvictdError('EVICTD_UNREACHABLE', message, placeOf(socketPath));
+/** That what the daemon answers makes nothing together. */
+export function unusable(socketPath: string, why: string, cause: unknown): EvictdError {
+  return answered(socketPath, why, cause);
+}
+
+function answered(socketPath: string, message: string, cause?: unknown): EvictdError {
+  return new EvictdError('EVICTD_UNREACHABLE', message, placeOf(socketPath), cause);
 }
 
 function placeOf(socketPath: string) {

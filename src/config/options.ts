@@ -474,7 +474,8 @@ export const OPTIONS = {
     repeatable: false,
     default: '-',
     description:
-      'where the scenario is written: a file is replaced as a whole at the end, a device or a FIFO written to, any other link refused',
+      'where the scenario is written: a file is replaced as a whole at the end, a device or a FIFO ' +
+      'written to, any other link refused',
     commands: ['record'],
     key: undefined,
   },

@@ -52,7 +52,8 @@ export const ERRORS = {
   EVICTD_NOT_RUNNING: { exitStatus: 6, meaning: 'no daemon answers on the status socket' },
   EVICTD_UNREACHABLE: {
     exitStatus: 9,
-    meaning: 'the status socket is there, and cannot be asked or does not answer',
+    meaning:
+      'the status socket is there, and cannot be asked, refuses, or does not answer as a daemon does',
   },
   EVICTD_KUBELET: {
     exitStatus: 9,

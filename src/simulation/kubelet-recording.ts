@@ -1,6 +1,7 @@
 /** What a kubelet answered as a scenario: of its stats and pods what the policy looks at. */
 import type { ScenarioConfig } from '../config/scenario-config.ts';
 import { formatDuration } from '../core/duration.ts';
+import { EvictdError } from '../core/errors.ts';
 import type {
   ContainerStats,
   FilesystemStats,
@@ -11,6 +12,9 @@ import type {
   PodStats,
   Summary,
 } from '../core/kubernetes.ts';
+import { podSpec } from '../core/pod-spec.ts';
+import { RULE_SETS } from '../core/rules.ts';
+import { fitted, type LeftOut, partFault } from './part.ts';
 import type { Scenario, Tick } from './scenario.ts';
 
 /** An answer, or that there was none. */
@@ -29,14 +33,79 @@ export interface KubeletRecording {
   readonly samples: readonly KubeletSample[];
 }
 
-/** The sample with those fields alone that a scenario needs. */
-export function trimmedSample({ atMs, summary, pods }: KubeletSample): KubeletSample {
-  const uids = new Set(pods.map(({ metadata }) => metadata.uid));
-  return {
-    atMs,
-    summary: summary && trimmedSummary(summary, uids),
-    pods: pods.map(trimmedPod),
+/** What a kubelet said, which may be anything. */
+export interface KubeletWords {
+  /** Monotonic ms. */
+  readonly atMs: number;
+  readonly summary: { readonly node: unknown; readonly pods?: unknown };
+  readonly pods: readonly unknown[];
+}
+
+/** Told what is left out since no scenario can hold it. */
+export interface Omissions {
+  /** A part of the summary, by its kind. */
+  readonly figure: LeftOut;
+  /** A pod, by `namespace/name` or else its place in the list, and why. */
+  readonly pod: (name: string, fault: EvictdError) => void;
+}
+
+/** The sample with those fields alone that a scenario needs, and those that it can hold. */
+export function trimmedSample(words: KubeletWords, omissions: Omissions): KubeletSample {
+  const pods = words.pods.flatMap((pod, index) => {
+    if (isOver(pod)) return [];
+    const fault = podFault(pod);
+    if (fault === undefined) return [trimmedPod(pod as KubernetesPod)];
+    omissions.pod(nameOf(pod) ?? `items[${index}]`, fault);
+    return [];
+  });
+  const uids = new Set<unknown>(pods.map(({ metadata }) => metadata.uid));
+  const { node, pods: listed } = words.summary;
+  // Of a pod that is not there nothing is kept.
+  const stats = Array.isArray(listed) ? listed.filter((one) => uids.has(uidOf(one))) : [];
+  const summary = {
+    node: fitted('node', node, omissions.figure) ?? {},
+    pods: stats.map((one) => fitted('pods[]', one, omissions.figure)).filter(isThere),
   };
+  return { atMs: words.atMs, summary: trimmedSummary(summary as Summary), pods };
+}
+
+type Foreign<T> = { readonly [K in keyof T]?: unknown } | null | undefined;
+
+/** It has come to its end. */
+function isOver(pod: unknown): boolean {
+  const { status } = (pod ?? {}) as { readonly status?: Foreign<{ phase: string }> };
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
+}
+
+function nameOf(pod: unknown): string | undefined {
+  const { metadata } = (pod ?? {}) as {
+    readonly metadata?: Foreign<KubernetesPod['metadata']>;
+  };
+  const { namespace, name } = metadata ?? {};
+  const isNamed = typeof namespace === 'string' && typeof name === 'string';
+  return isNamed ? `${namespace}/${name}` : undefined;
+}
+
+function uidOf(stats: unknown): unknown {
+  const { podRef } = (stats ?? {}) as { readonly podRef?: Foreign<PodStats['podRef']> };
+  return podRef?.uid;
+}
+
+function isThere(value: unknown): boolean {
+  return value !== undefined;
+}
+
+/** Why a pod cannot be read, its shape or its quantities; undefined where it can. */
+function podFault(pod: unknown): EvictdError | undefined {
+  const fault = partFault({ pods: [pod] });
+  if (fault !== undefined) return fault;
+  try {
+    podSpec(pod as KubernetesPod, RULE_SETS.kubelet);
+    return undefined;
+  } catch (error) {
+    if (error instanceof EvictdError) return error;
+    throw error;
+  }
 }
 
 /** Trimmed samples as a scenario. A pod is what it was when it was first seen. */
@@ -53,7 +122,7 @@ export function kubeletScenario(recording: KubeletRecording): Scenario {
     names.set(`${namespace}/${other}`, uid);
     pods.set(uid, { ...pod, metadata: { ...pod.metadata, name: other } });
   }
-  const nameOf = ({ metadata }: KubernetesPod): string => {
+  const nameNow = ({ metadata }: KubernetesPod): string => {
     const known = pods.get(metadata.uid)?.metadata ?? metadata;
     return `${known.namespace}/${known.name}`;
   };
@@ -69,7 +138,7 @@ export function kubeletScenario(recording: KubeletRecording): Scenario {
         // Samples are 100 ms apart at least.
         at: formatDuration(Math.round(sample.atMs - startMs)),
         summary: sample.summary ?? null,
-        ...(sample.summary === undefined ? {} : { activePods: sample.pods.map(nameOf) }),
+        ...(sample.summary === undefined ? {} : { activePods: sample.pods.map(nameNow) }),
       }),
     ),
     evictd: { recorded: true },
@@ -94,7 +163,7 @@ function isOther(one: Fs, other: Fs): boolean {
 
 type Fs = FilesystemStats | null | undefined;
 
-function trimmedSummary({ node, pods }: Summary, uids: ReadonlySet<string>): Summary {
+function trimmedSummary({ node, pods }: Summary): Summary {
   const { runtime, rlimit } = node ?? {};
   const ofPods = (node?.systemContainers ?? []).filter(({ name }) => name === 'pods');
   return {
@@ -112,7 +181,7 @@ function trimmedSummary({ node, pods }: Summary, uids: ReadonlySet<string>): Sum
         compact({ name, memory: memoryOf(memory) }),
       ),
     }),
-    pods: (pods ?? []).filter(({ podRef }) => uids.has(podRef.uid)).map(podStats),
+    pods: (pods ?? []).map(podStats),
   };
 }
 

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { request as plainRequest } from 'node:http';
 import { type RequestOptions as SecureOptions, request as secureRequest } from 'node:https';
 import { EvictdError } from '../core/errors.ts';
-import type { KubernetesPod, Summary } from '../core/kubernetes.ts';
 
 /** How long a kubelet may take for an answer, ms. */
 const ANSWER_LIMIT_MS = 10_000;
@@ -20,16 +19,11 @@ export interface KubeletAccess {
   readonly insecure: boolean;
 }
 
-/** What a kubelet says of its node at one moment. */
+/** What a kubelet says of its node at one moment: of neither more is known than that it is there. */
 export interface KubeletAnswer {
-  readonly summary: Summary;
-  readonly pods: readonly PodWithPhase[];
+  readonly summary: { readonly node: object; readonly pods?: unknown };
+  readonly pods: readonly unknown[];
 }
-
-/** A pod, and how far it is. */
-export type PodWithPhase = KubernetesPod & {
-  readonly status?: { readonly phase?: string | null } | null;
-};
 
 /**
  * Asks a kubelet for its stats and its pods.
@@ -45,10 +39,11 @@ export async function askKubelet(access: KubeletAccess): Promise<KubeletAnswer> 
     ask(url, options, '/pods'),
   ]);
   const { items } = list as { readonly items?: unknown };
-  if (!isObject((summary as Summary).node) || !(items === null || Array.isArray(items))) {
+  const { node, pods } = summary as { readonly node?: unknown; readonly pods?: unknown };
+  if (!isObject(node) || !(items === null || Array.isArray(items))) {
     throw kubeletRefused(url, 'answers, but not as a kubelet does');
   }
-  return { summary: summary as Summary, pods: (items ?? []) as readonly PodWithPhase[] };
+  return { summary: { node, pods }, pods: items ?? [] };
 }
 
 /** That a kubelet cannot be recorded. */

@@ -29,7 +29,7 @@ import {
   share,
   skip,
 } from 'rxjs';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { daemonSamples } from '../../src/commands/record/daemon.ts';
 import { formatScenario } from '../../src/commands/record/format.ts';
 import { fileOutput } from '../../src/commands/record/output.ts';
@@ -38,6 +38,7 @@ import type { FlagValues } from '../../src/config/flags.ts';
 import { recordSettings } from '../../src/config/record-flags.ts';
 import { describeError, EvictdError, quote } from '../../src/core/errors.ts';
 import { simulate } from '../../src/simulation/engine.ts';
+import { checkScenario } from '../../src/simulation/read.ts';
 import type { Scenario } from '../../src/simulation/scenario.ts';
 import { askKubelet } from '../../src/sources/kubelet.ts';
 import type { SampleLine, SamplesHead } from '../../src/surfaces/samples.ts';
@@ -283,7 +284,8 @@ describe('askKubelet', () => {
     writeFileSync(tokenFile, 'two\n');
     const { pods, summary } = await askKubelet({ ...access(url), tokenFile });
     expect(seen).toEqual(['Bearer one', 'Bearer one', 'Bearer two', 'Bearer two']);
-    expect([pods.length, summary.pods?.length]).toEqual([4, 4]);
+    expect(pods).toHaveLength(4);
+    expect(summary.pods).toHaveLength(4);
   });
 
   it.each<[string, Handler]>([
@@ -471,6 +473,122 @@ describe('a recorded kubelet', () => {
   });
 });
 
+/** What is said on stderr meanwhile. */
+function hearing(): () => string {
+  let heard = '';
+  const write = vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => {
+    heard += String(chunk);
+    return true;
+  });
+  onTestFinished(() => write.mockRestore());
+  return () => heard;
+}
+
+/** A kubelet of one pod, `shop/web`, and what is put beside or in place of it. */
+const oddKubelet =
+  (node: object, stats: object, ...others: readonly unknown[]): Handler =>
+  ({ url }, response) => {
+    const ref = { podRef: { name: 'web', namespace: 'shop', uid: 'u1' } };
+    const metadata = { name: 'web', namespace: 'shop', uid: 'u1' };
+    const answer =
+      url === '/pods'
+        ? { items: [{ metadata, spec: {} }, ...others] }
+        : { node, pods: [{ ...ref, ...stats }, null, 5, { podRef: 'web' }] };
+    // The largest number of 64 bits is one that JSON has and a double has not.
+    response.end(JSON.stringify(answer).replaceAll('"2^64-1"', '18446744073709551615'));
+  };
+
+describe('what no scenario can hold', () => {
+  const LEFT_OUT = 'left out each time that it is so: no scenario can hold it';
+
+  it('is left out of a recording figure by figure, and said once for each kind', async () => {
+    const heard = hearing();
+    const memory = { availableBytes: '2^64-1', workingSetBytes: 5 };
+    const handler = oddKubelet(
+      { memory, fs: { availableBytes: 1.5, capacityBytes: 9 }, systemContainers: [null] },
+      {
+        memory: { workingSetBytes: 7, availableBytes: '2^64-1' },
+        containers: [
+          { name: 'a', rootfs: { usedBytes: '2^64-1', inodesUsed: 3 } },
+          { name: 'b', rootfs: { usedBytes: '2^64-1' }, logs: { usedBytes: 2 } },
+          { name: 3, logs: { usedBytes: 1 } },
+        ],
+      },
+    );
+    const url = await serve(handler);
+    const scenario = await record({ '--kubelet': [url], '--interval': ['100ms'] });
+    expect(scenario.ticks.length).toBeGreaterThan(1);
+    expect(checkScenario(scenario)).toBe(scenario);
+    expect(simulate(scenario).error).toBeUndefined();
+    for (const { summary } of scenario.ticks) {
+      expect(summary).toEqual({
+        node: { memory: { workingSetBytes: 5 }, fs: { capacityBytes: 9 }, systemContainers: [] },
+        pods: [
+          {
+            podRef: { name: 'web', namespace: 'shop', uid: 'u1' },
+            memory: { workingSetBytes: 7 },
+            containers: [
+              { name: 'a', rootfs: { inodesUsed: 3 } },
+              { name: 'b', rootfs: {}, logs: { usedBytes: 2 } },
+            ],
+            volume: [],
+          },
+        ],
+      });
+    }
+    const lines = heard()
+      .split('\n')
+      .filter((line) => line.includes('left out'));
+    const said = (kind: string, value: string) =>
+      `evictd: --kubelet: ${kind} ${quote(value)}: ${LEFT_OUT}`;
+    expect(lines.sort()).toEqual(
+      [
+        said('node.memory.availableBytes', '18446744073709552000'),
+        said('node.fs.availableBytes', '1.5'),
+        said('node.systemContainers[]', 'null'),
+        said('pods[].memory.availableBytes', '18446744073709552000'),
+        said('pods[].containers[].rootfs.usedBytes', '18446744073709552000'),
+        said('pods[].containers[].name', '3'),
+        said('pods[].containers[]', '{"logs":{"usedBytes":1}}'),
+      ].sort(),
+    );
+  });
+
+  it.each<[unknown, string]>([
+    [null, 'pod items[1]: left out: must be a map, not null'],
+    [[], 'pod items[1]: left out: must be a map, not a list'],
+    [{ metadata: { name: 'x' } }, 'pod items[1]: left out: spec: is missing'],
+    [
+      { metadata: { name: 'x', namespace: 'n', uid: 'u2' }, spec: null },
+      'pod n/x: left out: spec: must be a map, not null',
+    ],
+    [
+      {
+        metadata: { name: 'x', namespace: 'n', uid: 'u2' },
+        spec: { terminationGracePeriodSeconds: 'x' },
+      },
+      'pod n/x: left out: spec.terminationGracePeriodSeconds: must be a whole number, not "x"',
+    ],
+    [
+      {
+        metadata: { name: 'x', namespace: 'n', uid: 'u2' },
+        spec: { containers: [{ name: 'c', resources: { requests: { memory: 'much' } } }] },
+      },
+      'pod n/x: left out: "much": not a quantity such as 100Mi, 1.5Gi, 129e6 or 104857600',
+    ],
+  ])('is no pod of a recording: %j', async (pod, why) => {
+    const heard = hearing();
+    const url = await serve(oddKubelet({}, {}, pod));
+    const scenario = await record({ '--kubelet': [url], '--interval': ['100ms'] });
+    expect(scenario.pods.map(({ metadata }) => metadata.name)).toEqual(['web']);
+    expect(simulate(scenario).error).toBeUndefined();
+    const lines = heard()
+      .split('\n')
+      .filter((line) => line.includes('left out'));
+    expect(lines).toEqual([`evictd: --kubelet: ${why}`]);
+  });
+});
+
 const HEAD: SamplesHead = {
   apiVersion: 'evictd.dev/v1alpha1',
   kind: 'Samples',
@@ -566,6 +684,49 @@ describe('a recorded daemon', () => {
       /: the daemon ended: \d+ms were recorded \[EVICTD_NOT_RUNNING\], 6$/,
     );
     expect((JSON.parse(readFileSync(output, 'utf8')) as Scenario).ticks).toHaveLength(2);
+  });
+
+  it.each<[string, readonly unknown[]]>([
+    ['a head without anything', [{ apiVersion: HEAD.apiVersion, kind: 'Samples' }, turn(0)]],
+    ['a head of another shape', [{ ...HEAD, pods: [null] }, turn(0)]],
+    ['a configuration that is none', [{ ...HEAD, config: { evictionHard: 5 } }, turn(0)]],
+    ['another configuration that is none', [HEAD, turn(0), { kind: 'config', config: null }]],
+    ['a turn without anything', [HEAD, { kind: 'turn' }]],
+    ['a turn at no time', [HEAD, { ...turn(0), atMs: 1e308 }]],
+    ['a figure that is none', [HEAD, { ...turn(0), signals: [{ signal: 'memory.available' }] }]],
+    ['a pod that is none', [HEAD, { ...turn(0), pods: [{ id: 'a', name: 'a' }] }]],
+    ['an eviction of nobody', [HEAD, { ...turn(0), decision: { kind: 'evict' } }]],
+    ['an outcome that is none', [HEAD, { ...turn(0), outcome: { podId: 'a', kind: 'x' } }]],
+    ['a line without a kind', [HEAD, {}]],
+    ['a line that is no object', [HEAD, 5]],
+    ['a number of lines that is none', [HEAD, { kind: 'dropped', count: 'x' }]],
+  ])('is refused where what is said is not what a daemon says: %s', async (_, lines) => {
+    const socket = await daemon(() => from(lines as readonly SampleLine[]));
+    const output = path.join(directory(), 'scenario.json');
+    expect(await faultOf(recordCommand({ '--socket': [socket], '--output': [output] }))).toBe(
+      `--socket ${quote(socket)}: what answers is no evictd of this version [EVICTD_UNREACHABLE], 9`,
+    );
+    expect(readdirSync(path.dirname(output))).toEqual([]);
+  });
+
+  it('is refused where its turns make no scenario, and nothing is written', async () => {
+    const socket = await daemon(() => from([HEAD, turn(700), turn(500)]));
+    const output = path.join(directory(), 'scenario.json');
+    expect(await faultOf(recordCommand({ '--socket': [socket], '--output': [output] }))).toBe(
+      `--socket ${quote(socket)}: what was recorded is no scenario: ticks[1].at "-200ms": ` +
+        'before the tick that precedes it [EVICTD_UNREACHABLE], 9',
+    );
+    expect(readdirSync(path.dirname(output))).toEqual([]);
+  });
+
+  it('may say what this version does not know', async () => {
+    const lines = [HEAD, { kind: 'constructor' }, { ...turn(0), more: 1 }, { kind: 'later' }];
+    const socket = await daemon(() => from(lines as readonly SampleLine[]));
+    const file = path.join(directory(), 'scenario.json');
+    expect(await faultOf(recordCommand({ '--socket': [socket], '--output': [file] }))).toMatch(
+      / were recorded \[EVICTD_NOT_RUNNING\], 6$/,
+    );
+    expect((JSON.parse(readFileSync(file, 'utf8')) as Scenario).ticks).toHaveLength(1);
   });
 
   it('is written, with 0, where the user ends it', async () => {

@@ -2,19 +2,25 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { askStatus, formatStatus } from '../../src/commands/status.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { askStatus, formatStatus, statusCommand } from '../../src/commands/status.ts';
 import type { EvictdError } from '../../src/core/errors.ts';
 import { flapping, NOT_FLAPPING } from '../../src/core/flapping.ts';
-import { EMPTY_MODEL, type Model, statusDocument } from '../../src/surfaces/status.ts';
+import {
+  EMPTY_MODEL,
+  type Model,
+  STATUS_VERSION,
+  type StatusDocument,
+  statusDocument,
+} from '../../src/surfaces/status.ts';
 import { GI, MI, policy, reading } from '../support/builders.ts';
 
-function textOf(
+function documentOf(
   model: Partial<Model>,
   memorySource: 'workingset' | 'memavailable',
   stateFile?: string,
-): string {
-  const document = statusDocument(
+): StatusDocument {
+  return statusDocument(
     { ...EMPTY_MODEL, ...model },
     {
       version: '0.1.0',
@@ -34,8 +40,9 @@ function textOf(
       droppedLogLines: 0,
     },
   );
-  return formatStatus(document);
 }
+
+const textOf = (...of: Parameters<typeof documentOf>): string => formatStatus(documentOf(...of));
 
 describe('formatStatus', () => {
   const readings = [
@@ -93,22 +100,29 @@ describe('formatStatus', () => {
   });
 });
 
+async function serving(answer: (response: ServerResponse) => void): Promise<string> {
+  const made = mkdtempSync(path.join(tmpdir(), 'evictd-status-test-'));
+  const socket = path.join(made, 'evictd.sock');
+  const server = createServer((_, response) => answer(response));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+    rmSync(made, { recursive: true, force: true });
+  });
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  return socket;
+}
+
+/** What is said of an error, or that there is none. */
+const outcomeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'nothing is wrong',
+    (error: EvictdError) => `${error.message}, ${error.exitStatus}`,
+  );
+
 describe('askStatus', () => {
-  const asking = async (answer: (response: ServerResponse) => void): Promise<string> => {
-    const made = mkdtempSync(path.join(tmpdir(), 'evictd-status-test-'));
-    const socket = path.join(made, 'evictd.sock');
-    const server = createServer((_, response) => answer(response));
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-      rmSync(made, { recursive: true, force: true });
-    });
-    await new Promise<void>((resolve) => server.listen(socket, resolve));
-    return await askStatus(socket).then(
-      () => 'nothing is wrong',
-      ({ message, exitStatus }: EvictdError) => `${message}, ${exitStatus}`,
-    );
-  };
+  const asking = async (answer: (response: ServerResponse) => void): Promise<string> =>
+    outcomeOf(askStatus(await serving(answer)));
   const refusal = (body: string) => (response: ServerResponse) =>
     void response.writeHead(500).end(body);
 
@@ -132,5 +146,55 @@ describe('askStatus', () => {
     expect(await asking((response) => void response.destroy())).toBe(
       'no daemon answers: socket hang up, 9',
     );
+  });
+});
+
+describe('a document that is none of evictd', () => {
+  const HEAD = { apiVersion: STATUS_VERSION, kind: 'Status' };
+  const FOREIGN = 'what answers is no evictd of this version, 9';
+  const serve = (document: unknown) =>
+    serving((response) => void response.end(JSON.stringify(document)));
+
+  it.each([
+    ['null', null],
+    ['a list', []],
+    ['no conditions', HEAD],
+    ['a number', { ...HEAD, conditions: 5 }],
+    ['a condition that is none', { ...HEAD, conditions: [null] }],
+    ['a status that is none', { ...HEAD, conditions: [{ type: 'DiskPressure', status: 'True' }] }],
+  ])('is refused where its conditions are asked for: %s', async (_, document) => {
+    expect(await outcomeOf(askStatus(await serve(document)))).toBe(FOREIGN);
+  });
+
+  it.each(['<html>', '5', '{"kind":"Status"}'])('is refused as JSON too: %s', async (text) => {
+    const socketPath = await serving((response) => void response.end(text));
+    expect(await outcomeOf(statusCommand({ socketPath, json: true }))).toBe(FOREIGN);
+  });
+
+  const readings = [reading({ availableBytes: { workingset: GI, memavailable: GI } })];
+  const shown = () => ({
+    ...documentOf({ readings, lostRaces: [RACE] }, 'workingset', '/var/lib/evictd/state'),
+    signals: [{ signal: 'memory.available', unit: 'bytes', capacity: 2, available: 1, ageMs: 0 }],
+  });
+  const RACE = { podName: 'a', cgroup: '/a', kills: 1, atMs: 0 } as const;
+
+  it('is refused where it is shown, whichever part is missing or another thing', async () => {
+    const print = vi.spyOn(process.stdout, 'write').mockImplementation(() => true);
+    onTestFinished(() => print.mockRestore());
+    const showing = async (document: unknown) =>
+      outcomeOf(statusCommand({ socketPath: await serve(document), json: false }));
+    expect(await showing(shown())).toBe('nothing is wrong');
+    expect(print).toHaveBeenCalledOnce();
+    const parts = ['evictd', 'state', 'node', 'signals', 'filesystems', 'thresholds', 'conditions'];
+    const others = ['pods', 'evictions', 'impossible', 'events', 'lostRaces', 'degraded'];
+    for (const part of [...parts, ...others]) {
+      for (const wrong of [undefined, 5, [5], {}]) {
+        expect(await showing({ ...shown(), [part]: wrong }), part).toBe(FOREIGN);
+      }
+    }
+    const [signal] = shown().signals;
+    const signals = [{ ...signal, available: '1' }];
+    expect(await showing({ ...shown(), signals })).toBe(FOREIGN);
+    expect(print).toHaveBeenCalledOnce();
   });
 });

@@ -2,7 +2,20 @@ import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { Observable } from 'rxjs';
 import { formatDuration } from '../../core/duration.ts';
-import { SAMPLES_VERSION, type SampleLine } from '../../surfaces/samples.ts';
+import { readQuantity } from '../../core/quantity.ts';
+import type { RecordedOutcome, RecordedPod, RecordedTurn } from '../../core/recorded.ts';
+import { partFault } from '../../simulation/part.ts';
+import { SAMPLES_VERSION, type SampleLine, type SamplesHead } from '../../surfaces/samples.ts';
+import {
+  type Check,
+  isCount,
+  isSwitch,
+  isText,
+  listOf,
+  objectOf,
+  oneOf,
+  orNull,
+} from '../shape.ts';
 import { foreign, refusedWith, unanswered } from '../unanswered.ts';
 
 /** How long the daemon may take to answer, ms. */
@@ -70,11 +83,91 @@ function readRefusal(response: IncomingMessage, tell: (text: string) => void): v
   response.on('end', () => tell(text));
 }
 
+/** Undefined for what is no sample; of a kind that is not known it is one of a later daemon. */
 function parse(text: string): SampleLine | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as SampleLine) : undefined;
+    if (!isLine(value)) return undefined;
+    const line = value as SampleLine;
+    const isKnown = Object.hasOwn(LINES, line.kind);
+    return !isKnown || LINES[line.kind](line) ? line : undefined;
   } catch {
     return undefined;
   }
 }
+
+const isLine = objectOf({ kind: isText });
+
+/** Milliseconds: with a fraction, and no more than can be counted. */
+const isInstant: Check = (value) =>
+  typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+
+const isQuantity: Check = (value) => {
+  try {
+    return typeof value === 'string' && readQuantity(value) !== undefined;
+  } catch {
+    return false;
+  }
+};
+
+const isConfig: Check = (config) => partFault({ config }) === undefined;
+
+const POD: Readonly<Record<keyof RecordedPod, Check>> = {
+  id: isText,
+  name: isText,
+  priority: isCount,
+  qosClass: isText,
+  memoryRequest: isQuantity,
+  workingSetBytes: orNull(isCount),
+  pids: orNull(isCount),
+  gracePeriodSeconds: orNull(isCount),
+  protected: orNull(isText),
+};
+
+const OUTCOMES = [
+  'evicted',
+  'timedOut',
+  'failed',
+  'nothingToKill',
+  'pressureGone',
+  'dryRun',
+] as const satisfies readonly RecordedOutcome[];
+
+const isDecision = objectOf({ kind: oneOf('none', 'reclaim', 'observePods') });
+const isEviction = objectOf({
+  kind: oneOf('evict', 'escalate'),
+  podId: isText,
+  gracePeriodMs: isInstant,
+});
+
+const HEAD: Readonly<Record<keyof SamplesHead, Check>> = {
+  apiVersion: isText,
+  kind: isText,
+  version: isText,
+  nodeCgroup: isText,
+  startedAt: isText,
+  config: isConfig,
+  dedicatedImageFs: isSwitch,
+  splitImageFs: isSwitch,
+  pods: listOf(objectOf(POD)),
+  evicting: isSwitch,
+  pressure: isSwitch,
+};
+
+const TURN: Readonly<Record<keyof RecordedTurn, Check>> = {
+  kind: isText,
+  atMs: isInstant,
+  reason: isText,
+  signals: listOf(objectOf({ signal: isText, capacity: isCount, available: isCount })),
+  pods: orNull(listOf(objectOf(POD))),
+  calm: isSwitch,
+  decision: (value) => isDecision(value) || isEviction(value),
+  outcome: orNull(objectOf({ podId: isText, kind: oneOf(...OUTCOMES) })),
+};
+
+const LINES: Readonly<Record<SampleLine['kind'], Check>> = {
+  Samples: objectOf(HEAD),
+  turn: objectOf(TURN),
+  config: objectOf({ config: isConfig }),
+  dropped: objectOf({ count: isCount }),
+};
