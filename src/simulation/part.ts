@@ -3,7 +3,7 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import { EvictdError } from '../core/errors.ts';
 import { checkScenario } from './read.ts';
 import type { Scenario } from './scenario.ts';
-import { SCENARIO_SCHEMA } from './schema.ts';
+import { SCENARIO_FORMATS, SCENARIO_SCHEMA } from './schema.ts';
 
 /** Why no scenario can have this configuration, or these pods; undefined where one can. */
 export function partFault(
@@ -66,7 +66,11 @@ const validators = new Map<SummaryPart, ValidateFunction>();
 function validator(part: SummaryPart): ValidateFunction {
   const known = validators.get(part);
   if (known !== undefined) return known;
-  const ajv = new Ajv({ allowUnionTypes: true, strictTypes: false });
+  const ajv = new Ajv({
+    allowUnionTypes: true,
+    strictTypes: false,
+    formats: SCENARIO_FORMATS,
+  });
   const made = ajv
     .addSchema(SCENARIO_SCHEMA, 'scenario')
     .compile({ $ref: `scenario${PARTS[part]}` });

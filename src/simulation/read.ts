@@ -2,9 +2,8 @@ import { Ajv, type ErrorObject } from 'ajv';
 import { suggestion } from '../config/nearest.ts';
 import { parseDuration } from '../core/duration.ts';
 import { type ErrorPlace, EvictdError, escapeControl } from '../core/errors.ts';
-import { parseTimestampNs } from '../core/timestamp.ts';
 import type { Scenario, Tick } from './scenario.ts';
-import { SCENARIO_SCHEMA } from './schema.ts';
+import { SCENARIO_FORMATS, SCENARIO_SCHEMA } from './schema.ts';
 
 /**
  * The longest YAML text, in UTF-16 units: of the worst text its parser takes seconds for 256 KiB, and
@@ -17,7 +16,7 @@ const ajv = new Ajv({
   verbose: true,
   allowUnionTypes: true,
   strictTypes: false,
-  formats: { 'date-time': (text: string) => parseTimestampNs(text) !== undefined },
+  formats: SCENARIO_FORMATS,
 });
 
 let compiled: ReturnType<typeof compile> | undefined;

@@ -1,6 +1,7 @@
 /** What a scenario may look like, as JSON Schema: for `read.ts`, and for editors. */
 import { KUBELET_FIELDS } from '../config/kubelet-fields.ts';
 import type { KubernetesPod } from '../core/kubernetes.ts';
+import { parseTimestampNs } from '../core/timestamp.ts';
 import type { Kill, Scenario, Tick, TickExtension } from './scenario.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -31,6 +32,11 @@ const TIME: Schema = {
   format: 'date-time',
   description: 'when these numbers were taken, RFC 3339; not known where it is missing',
 };
+
+/** How the formats that it names are checked. */
+export const SCENARIO_FORMATS = {
+  'date-time': (text: string): boolean => parseTimestampNs(text) !== undefined,
+} as const;
 
 const NAMES: Schema = {
   type: ['array', 'null'],

@@ -714,7 +714,7 @@ describe('a recorded daemon', () => {
     const output = path.join(directory(), 'scenario.json');
     expect(await faultOf(recordCommand({ '--socket': [socket], '--output': [output] }))).toBe(
       `--socket ${quote(socket)}: what was recorded is no scenario: ticks[1].at "-200ms": ` +
-        'before the tick that precedes it [EVICTD_UNREACHABLE], 9',
+        'before what precedes it [EVICTD_UNREACHABLE], 9',
     );
     expect(readdirSync(path.dirname(output))).toEqual([]);
   });
