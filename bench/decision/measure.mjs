@@ -13,7 +13,7 @@ import { CONFIG, podsOf, summaryText } from './node.mjs';
 /** @typedef {import('../../dist/core/kubernetes.js').Summary} Summary */
 /** @typedef {import('../../dist/core/pod-spec.js').PodSpec} PodSpec */
 /** @typedef {import('../../dist/core/policy.js').Policy} Policy */
-/** @typedef {import('../../dist/core/step.js').State} State */
+/** @typedef {import('../../dist/core/state.js').State} State */
 
 /**
  * @typedef {object} Measured
@@ -38,7 +38,8 @@ const { scenarioSettings } = await import('../../dist/config/scenario-config.js'
 const { withContainerfs } = await import('../../dist/core/containerfs.js');
 const { podSpec } = await import('../../dist/core/pod-spec.js');
 const { RULE_SETS } = await import('../../dist/core/rules.js');
-const { INITIAL_STATE, step } = await import('../../dist/core/step.js');
+const { INITIAL_STATE } = await import('../../dist/core/state.js');
+const { step } = await import('../../dist/core/step.js');
 const { SummarySample } = await import('../../dist/core/summary-sample.js');
 
 const SIZES = [110, 1000];
