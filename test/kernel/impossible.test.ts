@@ -77,10 +77,13 @@ describeWith({ root: true, cgroupV1: true }, 'an eviction that is impossible', (
     await fill(node.cgroup, guarded, 150 * MI);
     await daemon.line('pressure, but no pod may be evicted', isImpossible);
     // Right after a ranking that found nobody: the next by time alone is a second away.
-    const leak = await node.pod('leak').spawn();
-    await leak.grow(16 * MI).catch(() => undefined);
-    await leak.grow(16 * MI).catch(() => undefined);
-    expect(await within(leak.exited, 5000, 'it is evicted')).toMatchObject({ signal: 'SIGKILL' });
+    // It may go as soon as it is there: nobody else may.
+    const leak = await node
+      .pod('leak')
+      .spawn()
+      .catch(() => undefined);
+    await leak?.grow(16 * MI).catch(() => undefined);
+    await leak?.grow(16 * MI).catch(() => undefined);
     expect((await daemon.ended(1))[0]).toMatchObject({ pod: 'leak', outcome: 'evicted' });
     expect(oomKills(node.cgroup)).toBe(0);
     process.kill(guarded.pid, 0);
