@@ -27,7 +27,10 @@ const EDGES = {
 
 /** The one place of each third-party package, by its decision record; rxjs is allowed anywhere. */
 const PACKAGES = {
+  '@grpc/grpc-js': '^src/runtimes/cri/',
+  '@grpc/proto-loader': '^src/runtimes/cri/',
   ajv: '^src/simulation/',
+  dockerode: '^src/runtimes/docker/',
   commander: '^src/(commands/|main\\.ts$)',
   pino: '^src/surfaces/',
   'pino-pretty': '^src/surfaces/',

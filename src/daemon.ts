@@ -62,15 +62,18 @@ import { SIGNALS, type Signal } from './core/signal.ts';
 import type { Snapshot } from './core/snapshot.ts';
 import { type Threshold, thresholdId, thresholdLevel } from './core/threshold.ts';
 import { descendants } from './kernel/ancestry.ts';
-import { findHierarchy, sameGroupIn } from './kernel/hierarchy.ts';
+import { findHierarchy, pathIn, sameGroupIn } from './kernel/hierarchy.ts';
 import { type NodeCgroup, podParentDirectory } from './kernel/node-cgroup.ts';
 import type { NativeAddon } from './native/types.ts';
 import type { FilesystemNotice, FilesystemState } from './ports/filesystem.ts';
 import type { NotificationPath } from './ports/notification.ts';
 import type { OomNotice } from './ports/oom-kills.ts';
+import type { PodDirectory, RuntimePod } from './ports/pod-directory.ts';
 import type { EvictProgress, Killing, Runtime } from './ports/runtime.ts';
 import type { StateStore } from './ports/state-store.ts';
-import { type CgroupRuntime, cgroupRuntime, type PodSelection } from './runtimes/cgroup/runtime.ts';
+import type { RuleFields } from './runtimes/cgroup/observe.ts';
+import { cgroupRuntime, type PodSelection } from './runtimes/cgroup/runtime.ts';
+import { type DirectoryNotice, directedRuntime } from './runtimes/shared/directed.ts';
 import { diskPollMs } from './sources/disk.ts';
 import { FILESYSTEM_DEADLINE_MS, filesystems } from './sources/filesystem.ts';
 import { type MemcgNotice, memcgThresholds } from './sources/memcg-threshold.ts';
@@ -109,6 +112,8 @@ export interface DaemonInputs {
   readonly logger: Logger;
   /** Undefined where nothing outlives a restart. */
   readonly keeping: Keeping | undefined;
+  /** What runs the pods; undefined where cgroups alone are pods. */
+  readonly directory?: PodDirectory | undefined;
 }
 
 /** What outlives a restart, and by which clocks. */
@@ -167,7 +172,7 @@ interface Current {
 
 /** What the parts are joined by. */
 interface Wiring extends Omit<DaemonInputs, 'settings'> {
-  readonly runtime: CgroupRuntime;
+  readonly runtime: SelectableRuntime;
   readonly current: () => Current;
   /** Now, and each time that the settings have changed. */
   readonly settled$: Observable<unknown>;
@@ -177,7 +182,7 @@ interface Wiring extends Omit<DaemonInputs, 'settings'> {
 export function createDaemon(inputs: DaemonInputs): Daemon {
   const { scheduler, logger } = inputs;
   let current: Current = currentOf(inputs, inputs.settings, []);
-  const runtime = runtimeOf(inputs);
+  const runtime = runtimeOf(inputs, (notice) => noteDirectory(notice));
   const settled$ = new BehaviorSubject<void>(undefined);
   // After all that depends on the settings has been made anew, or when somebody begins to listen: then
   // the node is read.
@@ -190,6 +195,23 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
   if (inputs.keeping?.claimedAtMs !== undefined) {
     degraded$.next({ kind: 'kept', atMs: inputs.keeping.claimedAtMs });
+  }
+  function noteDirectory(notice: DirectoryNotice): void {
+    switch (notice.kind) {
+      case 'away':
+        logger.warn({ part: RUNTIME, reason: notice.reason }, 'degraded');
+        degraded$.next({ kind: 'degraded', part: RUNTIME, reason: notice.reason });
+        return;
+      case 'back':
+        logger.info({ pods: notice.pods }, 'the runtime answers');
+        degraded$.next({ kind: 'degraded', part: RUNTIME, reason: undefined });
+        readNow$.next();
+        return;
+      case 'unsettled': {
+        const { podName: pod, reason } = notice;
+        logger.warn({ pod, reason }, 'the runtime took no note of the end of a pod');
+      }
+    }
   }
   const former = formerRun(inputs, (event) => degraded$.next(event));
 
@@ -283,7 +305,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       const next = currentOf(inputs, merged, view.filesystems());
       view.close();
       current = next;
-      runtime.select(selectionOf(next.settings));
+      runtime.select(next.settings);
       settled$.next();
       readNow$.next();
     },
@@ -541,8 +563,17 @@ function selectionOf({
   };
 }
 
-function runtimeOf({ settings, node, native, scheduler }: DaemonInputs): CgroupRuntime {
-  return cgroupRuntime({
+/** A runtime that is told by the settings which cgroups are pods. */
+interface SelectableRuntime extends Runtime {
+  select(settings: Settings): void;
+}
+
+function runtimeOf(
+  inputs: DaemonInputs,
+  note: (notice: DirectoryNotice) => void,
+): SelectableRuntime {
+  const { settings, node, native, scheduler, directory } = inputs;
+  const cgroups = cgroupRuntime({
     directory: node.directory,
     isRoot: node.isRoot,
     hierarchy: node.hierarchy,
@@ -553,6 +584,77 @@ function runtimeOf({ settings, node, native, scheduler }: DaemonInputs): CgroupR
     pid: process.pid,
     helpers: descendants,
   });
+  const bySettings = (one: Settings): void => cgroups.select(selectionOf(one));
+  if (directory === undefined) return { ...cgroups, select: bySettings };
+  let current = settings;
+  let pods: readonly RuntimePod[] = [];
+  const pathOf = ({ cgroup }: RuntimePod): string | undefined => pathInNode(node, cgroup);
+  const select = (): void => {
+    cgroups.select(directedSelection(pods, pathOf, current));
+  };
+  const directed = directedRuntime({
+    cgroups,
+    directory,
+    select: (listed) => {
+      pods = listed;
+      select();
+    },
+    pathOf,
+    scheduler,
+    note,
+  });
+  return {
+    ...directed,
+    select: (one) => {
+      current = one;
+      select();
+    },
+  };
+}
+
+/** The cgroups that a runtime names, and those that the settings do. */
+function directedSelection(
+  pods: readonly RuntimePod[],
+  pathOf: (pod: RuntimePod) => string | undefined,
+  settings: Settings,
+): PodSelection {
+  const own = selectionOf(settings);
+  const named = new Map(
+    pods.flatMap((pod) => {
+      const path = pathOf(pod);
+      return path === undefined ? [] : [[path, fieldsOf(pod)] as const];
+    }),
+  );
+  return {
+    ...own,
+    rules: {
+      parents: own.rules?.parents ?? [],
+      kubepods: own.rules?.kubepods ?? false,
+      globs: own.rules?.globs ?? [],
+      holdsHost,
+      named: [...named.keys(), ...(own.rules?.named ?? [])],
+      match: (path) => named.get(path) ?? own.rules?.match(path),
+    },
+  };
+}
+
+/** What a runtime has no field for is left to the cgroup. */
+function fieldsOf({ name }: RuntimePod): RuleFields {
+  return {
+    name,
+    priority: undefined,
+    memoryRequestNano: undefined,
+    gracePeriodSeconds: undefined,
+    protected: false,
+  };
+}
+
+/** The path of a cgroup relative to the node's; undefined for one that is not in it. */
+function pathInNode({ directory, hierarchy }: NodeCgroup, cgroup: string): string | undefined {
+  const node = pathIn(hierarchy, directory);
+  const below = node === '/' ? '' : node.slice(1);
+  if (below === '') return cgroup;
+  return cgroup.startsWith(`${below}/`) ? cgroup.slice(below.length + 1) : undefined;
 }
 
 /** Tasks are counted where they decide, and for the status where a threshold is about them. */
@@ -686,6 +788,9 @@ function forbidden(
   const now = runtime.observePods().find((one) => one.id === pod.id);
   return now === undefined ? 'nothing makes it a pod any more' : now.protectedBecause;
 }
+
+/** What is degraded where the runtime does not answer. */
+const RUNTIME = 'runtime';
 
 /** What is degraded where pods are missing from the listing. */
 const PODS = 'pods';

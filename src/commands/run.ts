@@ -24,6 +24,7 @@ import { bootClock } from '../kernel/boot.ts';
 import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
 import { isExiting, statField } from '../kernel/process-stat.ts';
 import { loadNative, type NativeAddon } from '../native/index.ts';
+import type { PodDirectory } from '../ports/pod-directory.ts';
 import { liveScheduler, monotonicMs } from '../sources/live-scheduler.ts';
 import { type FoundState, type StateFile, stateFile, type Writer } from '../state/file.ts';
 import { type Log, openLog } from '../surfaces/log.ts';
@@ -90,6 +91,7 @@ export async function runCommand(
     scheduler: liveScheduler,
     logger: log.logger,
     keeping,
+    directory: await openDirectory(settings),
   };
   const daemon = createDaemon(inputs);
   if (trouble !== undefined) daemon.degrade(STATE, trouble);
@@ -335,6 +337,22 @@ function foundSnapshot(found: FoundState, store: StateFile, log: Log): Keeping['
 function lives({ pid, startTime }: Writer): boolean {
   const isKnown = pid !== process.pid && startTime !== '';
   return isKnown && statField(pid, 'startTime') === startTime && !isExiting(pid);
+}
+
+/** Where runtimes of CRI listen by default. */
+const CRI_SOCKETS = ['/run/containerd/containerd.sock', '/run/crio/crio.sock'] as const;
+
+/** What runs the pods; its client is loaded for the one that was chosen alone. */
+async function openDirectory({ runtime }: Settings): Promise<PodDirectory | undefined> {
+  const { kind, endpoint } = runtime;
+  if (kind !== 'cri') return undefined;
+  const socket = endpoint ?? CRI_SOCKETS.find((path) => existsSync(path)) ?? CRI_SOCKETS[0];
+  const [{ criClient }, { criDirectory }] = await Promise.all([
+    import('../runtimes/cri/client.ts'),
+    import('../runtimes/cri/directory.ts'),
+  ]);
+  const client = criClient(`unix://${socket}`, () => Date.now());
+  return criDirectory({ client, scheduler: liveScheduler });
 }
 
 /** What a default socket may fail with and be left out. */

@@ -1,7 +1,7 @@
 import { formatDuration } from '../core/duration.ts';
 import { POLL_PACES } from '../core/polling.ts';
 import { formatCount } from '../core/quantity.ts';
-import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, SCHEDULINGS } from './settings.ts';
+import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, RUNTIMES, SCHEDULINGS } from './settings.ts';
 
 /** evictd's commands, in the order of its help. */
 export const COMMANDS = {
@@ -128,6 +128,26 @@ export const OPTIONS = {
       'the pods of all QoS classes',
     commands: DAEMON,
     key: { name: 'podParents', type: 'texts' },
+  },
+  '--runtime': {
+    aliases: [],
+    value: RUNTIMES.join('|'),
+    repeatable: false,
+    default: 'cgroup',
+    description:
+      'what runs the pods: cgroup for those that --pod-parent, --pod and pods: name; cri for containerd or ' +
+      'CRI-O; docker for Docker and Podman; auto for the first of these that answers',
+    commands: DAEMON,
+    key: { name: 'runtime', type: 'text' },
+  },
+  '--runtime-endpoint': {
+    aliases: [],
+    value: 'unix:///PATH',
+    repeatable: false,
+    default: undefined,
+    description: 'the socket at which the runtime is asked; the usual ones are tried without it',
+    commands: DAEMON,
+    key: { name: 'runtimeEndpoint', type: 'text' },
   },
   '--pod': {
     aliases: [],

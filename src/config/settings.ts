@@ -45,6 +45,10 @@ export const MEMORY_SOURCES = [
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** What runs the pods; `auto` is the first that answers at a socket that is known. */
+export const RUNTIMES = ['cgroup', 'cri', 'docker', 'auto'] as const;
+export type RuntimeChoice = (typeof RUNTIMES)[number];
+
 /** `nice` raises evictd's own CPU priority where that is permitted. */
 export const SCHEDULINGS = ['rr', 'nice', 'normal'] as const;
 export type Scheduling = (typeof SCHEDULINGS)[number];
@@ -72,6 +76,8 @@ export interface Settings {
    * it. With rules nothing else is one, but for `podParents`.
    */
   readonly podsBy: 'path' | 'rules';
+  /** What runs the pods, and the path of the socket at which it is asked; undefined for the usual ones. */
+  readonly runtime: { readonly kind: RuntimeChoice; readonly endpoint: string | undefined };
   /** Rules that say which cgroups are pods. */
   readonly podRules: readonly PodRule[];
   /** What is measured for each filesystem's signals; undefined where there is no such filesystem. */

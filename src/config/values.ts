@@ -61,6 +61,23 @@ export function parseSocketPath(text: string): string {
   throw new EvictdError('EVICTD_SOCKET_PATH', fault, { value: text });
 }
 
+const ENDPOINT_SCHEME = 'unix://';
+
+/**
+ * A runtime's socket, `unix:///PATH` as runtimes write it, or its path alone.
+ *
+ * @returns the path
+ * @throws EvictdError EVICTD_SOCKET_PATH
+ */
+export function parseEndpoint(text: string): string {
+  const path = text.startsWith(ENDPOINT_SCHEME) ? text.slice(ENDPOINT_SCHEME.length) : text;
+  const fault =
+    pathFault(path) ??
+    (path.startsWith('/') ? socketPathFault(path) : 'no unix:///PATH of a socket');
+  if (fault === undefined) return path;
+  throw new EvictdError('EVICTD_SOCKET_PATH', fault, { value: text });
+}
+
 /** @throws EvictdError EVICTD_STATE_DIR for what is neither `none` nor an absolute path */
 export function parseStateDir(text: string): string {
   const fault =

@@ -1,0 +1,87 @@
+/** Calls of CRI v1 with a deadline each. */
+import { fileURLToPath } from 'node:url';
+import {
+  type CallOptions,
+  type ChannelCredentials,
+  credentials,
+  loadPackageDefinition,
+  type ServiceError,
+} from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+
+/** How long a call may take, ms: a list takes some 60 at most, and a stop has its own grace on top. */
+export const CALL_DEADLINE_MS = 2000;
+
+/** Times and sizes are of 64 bits, which a number does not hold: they come as texts. */
+const LOADING = { longs: String, enums: String, defaults: true, oneofs: true } as const;
+
+/** A call that has failed. */
+export interface CallFailure {
+  /** As gRPC numbers them: 4 for a deadline, 5 for what is not there, 14 for a runtime that is away. */
+  readonly code: number;
+  readonly message: string;
+}
+
+/** One runtime's services behind its socket. */
+export interface CriClient {
+  /**
+   * @param request as the protocol has it, in camel case
+   * @returns rejects with {@link CallFailure} as the error's `code` and `message`
+   */
+  call<Response>(method: string, request?: object, deadlineMs?: number): Promise<Response>;
+  close(): void;
+}
+
+type Method = (
+  request: object,
+  options: CallOptions,
+  callback: (error: ServiceError | null, response: unknown) => void,
+) => void;
+
+interface Service {
+  readonly close: () => void;
+  readonly [method: string]: Method | (() => void);
+}
+
+type ServiceConstructor = new (
+  address: string,
+  credentials: ChannelCredentials,
+  options: object,
+) => Service;
+
+/**
+ * @param endpoint `unix:///…`
+ * @param wallClock milliseconds since 1970: gRPC has deadlines by the wall clock
+ */
+export function criClient(endpoint: string, wallClock: () => number): CriClient {
+  const definition = loadPackageDefinition(loadSync(PROTO_FILE, LOADING)) as unknown as {
+    readonly runtime: {
+      readonly v1: Readonly<Record<'RuntimeService' | 'ImageService', ServiceConstructor>>;
+    };
+  };
+  const { RuntimeService, ImageService } = definition.runtime.v1;
+  // A server on a socket refuses an authority that is a path.
+  const options = { 'grpc.default_authority': 'localhost' };
+  const services = [RuntimeService, ImageService].map(
+    (Constructor) => new Constructor(endpoint, credentials.createInsecure(), options),
+  );
+  return {
+    call: (method, request = {}, deadlineMs = CALL_DEADLINE_MS) =>
+      new Promise((resolve, reject) => {
+        const service = services.find((one) => typeof one[method] === 'function');
+        if (service === undefined) throw new Error(`no call of CRI: ${method}`);
+        const deadline = new Date(wallClock() + deadlineMs);
+        const act = service[method] as Method;
+        act.call(service, request, { deadline }, (error, response) => {
+          if (error === null) resolve(response as never);
+          else reject(error);
+        });
+      }),
+    close: () => {
+      for (const service of services) service.close();
+    },
+  };
+}
+
+/** Beside the sources as beside what is built of them. */
+const PROTO_FILE = fileURLToPath(new URL('../../../data/cri.proto', import.meta.url));
