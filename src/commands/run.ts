@@ -21,6 +21,7 @@ import { type Kept, snapshotOf } from '../core/persistence.ts';
 import { INITIAL_STATE } from '../core/state.ts';
 import { createDaemon, type Daemon, type Keeping, ONLY_AT_START } from '../daemon.ts';
 import { bootClock } from '../kernel/boot.ts';
+import { cgroupOf, pathIn } from '../kernel/hierarchy.ts';
 import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
 import { isExiting, statField } from '../kernel/process-stat.ts';
 import { loadNative, type NativeAddon } from '../native/index.ts';
@@ -91,7 +92,7 @@ export async function runCommand(
     scheduler: liveScheduler,
     logger: log.logger,
     keeping,
-    directory: await openDirectory(settings),
+    directory: await openDirectory(settings, node),
   };
   const daemon = createDaemon(inputs);
   if (trouble !== undefined) daemon.degrade(STATE, trouble);
@@ -339,20 +340,37 @@ function lives({ pid, startTime }: Writer): boolean {
   return isKnown && statField(pid, 'startTime') === startTime && !isExiting(pid);
 }
 
-/** Where runtimes of CRI listen by default. */
-const CRI_SOCKETS = ['/run/containerd/containerd.sock', '/run/crio/crio.sock'] as const;
+/** Where runtimes listen by default, the first that is there first. */
+const SOCKETS = {
+  cri: ['/run/containerd/containerd.sock', '/run/crio/crio.sock'],
+  docker: ['/var/run/docker.sock', '/run/podman/podman.sock'],
+} as const;
 
 /** What runs the pods; its client is loaded for the one that was chosen alone. */
-async function openDirectory({ runtime }: Settings): Promise<PodDirectory | undefined> {
+async function openDirectory(
+  { runtime }: Settings,
+  { hierarchy }: NodeCgroup,
+): Promise<PodDirectory | undefined> {
   const { kind, endpoint } = runtime;
-  if (kind !== 'cri') return undefined;
-  const socket = endpoint ?? CRI_SOCKETS.find((path) => existsSync(path)) ?? CRI_SOCKETS[0];
-  const [{ criClient }, { criDirectory }] = await Promise.all([
-    import('../runtimes/cri/client.ts'),
-    import('../runtimes/cri/directory.ts'),
-  ]);
-  const client = criClient(`unix://${socket}`, () => Date.now());
-  return criDirectory({ client, scheduler: liveScheduler });
+  if (kind === 'cgroup' || kind === 'auto') return undefined;
+  const socketPath = endpoint ?? SOCKETS[kind].find((path) => existsSync(path)) ?? SOCKETS[kind][0];
+  if (kind === 'cri') {
+    const [{ criClient }, { criDirectory }] = await Promise.all([
+      import('../runtimes/cri/client.ts'),
+      import('../runtimes/cri/directory.ts'),
+    ]);
+    const client = criClient(`unix://${socketPath}`, () => Date.now());
+    return criDirectory({ client, scheduler: liveScheduler });
+  }
+  const { dockerDirectory } = await import('../runtimes/docker/directory.ts');
+  return dockerDirectory({
+    socketPath,
+    scheduler: liveScheduler,
+    cgroupOf: (pid) => {
+      const directory = cgroupOf(pid, 'memory', hierarchy);
+      return directory === undefined ? undefined : pathIn(hierarchy, directory).slice(1);
+    },
+  });
 }
 
 /** What a default socket may fail with and be left out. */
