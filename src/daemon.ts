@@ -36,6 +36,7 @@ import {
 import type { EvictDecision } from './actions/evict.ts';
 import { execute } from './actions/executor.ts';
 import { compilePodRules, holdsHost, podPlacesOf } from './config/pod-globs.ts';
+import { labelledPod } from './config/pod-labels.ts';
 import { type Settings, sharedParent } from './config/settings.ts';
 import type { EvictionOutcome, EvictionRecord } from './core/decision.ts';
 import { flapping, NOT_FLAPPING } from './core/flapping.ts';
@@ -638,15 +639,13 @@ function directedSelection(
   };
 }
 
-/** What a runtime has no field for is left to the cgroup. */
-function fieldsOf({ name }: RuntimePod): RuleFields {
-  return {
-    name,
-    priority: undefined,
-    memoryRequestNano: undefined,
-    gracePeriodSeconds: undefined,
-    protected: false,
-  };
+/** What labels say of a pod; of what they do not say its cgroup and its containers tell. */
+function fieldsOf({ name, labels, annotations, containers }: RuntimePod): RuleFields {
+  const { faults: _, ...fields } = labelledPod(labels, annotations);
+  const requests = containers.flatMap(({ memoryRequest }) => memoryRequest?.nano ?? []);
+  const memoryRequestNano =
+    requests.length === 0 ? undefined : requests.reduce((sum, nano) => sum + nano, 0n);
+  return { name, ...fields, memoryRequestNano: fields.memoryRequestNano ?? memoryRequestNano };
 }
 
 /** The path of a cgroup relative to the node's; undefined for one that is not in it. */
