@@ -1,0 +1,98 @@
+/** Pods that the tests make through CRI, as a kubelet would. */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { credentials, loadPackageDefinition, type ServiceError } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+import { BUSYBOX_IMAGE } from './image.ts';
+
+const PROTO = fileURLToPath(new URL('./making.proto', import.meta.url));
+const CALL_DEADLINE_MS = 30_000;
+
+export interface MadePod {
+  readonly sandboxId: string;
+  readonly containerId: string;
+  readonly uid: string;
+  /** Relative to the root of each hierarchy. */
+  readonly cgroup: string;
+}
+
+export interface PodMaker {
+  /** Runs a pod of one container. */
+  run(name: string, command: readonly string[], options?: PodOptions): Promise<MadePod>;
+  close(): void;
+}
+
+export interface PodOptions {
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+type Call = (
+  request: object,
+  options: { readonly deadline: Date },
+  callback: (error: ServiceError | null, response: unknown) => void,
+) => void;
+
+/**
+ * @param parent a cgroup, relative to the root of each hierarchy, below which the pods' cgroups are made
+ * @param directory for logs
+ */
+export function podMaker(socketPath: string, parent: string, directory: string): PodMaker {
+  const options = { longs: String, enums: String, defaults: true, oneofs: true } as const;
+  const definition = loadPackageDefinition(loadSync(PROTO, options)) as unknown as {
+    readonly runtime: {
+      readonly v1: { readonly RuntimeService: new (...args: unknown[]) => object };
+    };
+  };
+  const service = new definition.runtime.v1.RuntimeService(
+    `unix://${socketPath}`,
+    credentials.createInsecure(),
+    { 'grpc.default_authority': 'localhost' },
+  ) as Readonly<Record<string, Call>> & { readonly close: () => void };
+  const call = <T>(method: string, request: object): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const deadline = new Date(Date.now() + CALL_DEADLINE_MS);
+      service[method]?.(request, { deadline }, (error, response) => {
+        if (error === null) resolve(response as T);
+        else reject(error);
+      });
+    });
+  return {
+    run: async (name, command, { namespace = 'default', uid = randomUUID(), ...texts } = {}) => {
+      const cgroup = `${parent}/kubepods/burstable/pod${uid}`;
+      const logDirectory = path.join(directory, 'pods', uid);
+      mkdirSync(logDirectory, { recursive: true });
+      const sandboxConfig = {
+        metadata: { name, namespace, uid, attempt: 0 },
+        logDirectory,
+        labels: texts.labels ?? {},
+        annotations: texts.annotations ?? {},
+        linux: {
+          cgroupParent: `/${cgroup}`,
+          securityContext: { namespaceOptions: { network: 'NODE', pid: 'CONTAINER', ipc: 'POD' } },
+        },
+      };
+      const { podSandboxId } = await call<{ readonly podSandboxId: string }>('RunPodSandbox', {
+        config: sandboxConfig,
+      });
+      const { containerId } = await call<{ readonly containerId: string }>('CreateContainer', {
+        podSandboxId,
+        sandboxConfig,
+        config: {
+          metadata: { name: 'main', attempt: 0 },
+          image: { image: BUSYBOX_IMAGE },
+          command,
+          logPath: 'main.log',
+          linux: { resources: { oomScoreAdj: 900 } },
+        },
+      });
+      await call('StartContainer', { containerId });
+      return { sandboxId: podSandboxId, containerId, uid, cgroup };
+    },
+    close: () => service.close(),
+  };
+}
