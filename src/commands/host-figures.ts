@@ -6,7 +6,7 @@ import type { SignalObservation } from '../core/observation.ts';
 import { approximateCount, formatBytes } from '../core/quantity.ts';
 import { SIGNALS, type Signal } from '../core/signal.ts';
 import { type Threshold, thresholdLevel } from '../core/threshold.ts';
-import { nodeViewOf, watchedPaths } from '../daemon.ts';
+import { nodeViewOf, watchedPaths } from '../daemon/settings.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { FilesystemNotice } from '../ports/filesystem.ts';
 import type { MemoryReading } from '../ports/readings.ts';
