@@ -136,12 +136,12 @@ function matchesComponents(pattern: readonly string[], components: readonly stri
     pattern.at(-1) === '**' ? [...pattern, '*'] : pattern,
     components,
     (part) => part === '**',
-    (part, component) => matchesText(part, component),
+    (part, component) => matchesGlob(part, component),
   );
 }
 
-/** The same within a component, for `*`. */
-function matchesText(pattern: string, text: string): boolean {
+/** The same within a component, for `*`: any characters, and `?` for one. */
+export function matchesGlob(pattern: string, text: string): boolean {
   return matches(
     [...pattern],
     [...text],
