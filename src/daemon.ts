@@ -26,10 +26,11 @@ import {
 } from 'rxjs';
 import { execute } from './actions/executor.ts';
 import type { EvictionOutcome } from './core/decision.ts';
-import { interrupted, snapshotOf } from './core/persistence.ts';
+import { snapshotOf } from './core/persistence.ts';
 import { decisionsOf, evictionPipeline } from './core/pipeline.ts';
 import { thresholdId } from './core/threshold.ts';
 import { formerRun, keptEvents, keptNotices, keptOf, reportKeeping } from './daemon/former-run.ts';
+import { pollAfterMs } from './daemon/polls.ts';
 import { REHEARSALS, Rehearsal } from './daemon/rehearsal.ts';
 import {
   RUNTIME,
@@ -48,7 +49,6 @@ import {
   kernelNotices,
   oomEvents,
   oomNoticesOf,
-  pollAfterMs,
   readyOf,
   turnEvent,
 } from './daemon/streams.ts';
@@ -61,7 +61,6 @@ import {
   type Wiring,
 } from './daemon/wiring.ts';
 import type { DirectoryNotice } from './runtimes/shared/directed.ts';
-import { filesystems } from './sources/filesystem.ts';
 import type { MemcgNotice } from './sources/memcg-threshold.ts';
 import { limitedLogger, reportOomKill, reportOutcome, reportTurn } from './surfaces/report.ts';
 import { EMPTY_MODEL, type ModelEvent, updateModel } from './surfaces/status.ts';

@@ -35,7 +35,9 @@ export function containersToCollect(
 ): readonly DeadContainer[] {
   if (mostPerOwner < 0) return [];
   const byOwner = new Map<string, DeadContainer[]>();
-  for (const container of containers.filter(({ endedAtMs }) => wallMs - endedAtMs >= minimumAgeMs)) {
+  for (const container of containers.filter(
+    ({ endedAtMs }) => wallMs - endedAtMs >= minimumAgeMs,
+  )) {
     const others = byOwner.get(container.owner);
     if (others === undefined) byOwner.set(container.owner, [container]);
     else others.push(container);

@@ -6,7 +6,6 @@ import {
   map,
   mergeMap,
   type Observable,
-  of,
   type Subscription,
   skip,
   startWith,

@@ -7,7 +7,7 @@ import { decisionsOf, evictionPipeline } from '../core/pipeline.ts';
 import type { Policy } from '../core/policy.ts';
 import { RULE_SETS } from '../core/rules.ts';
 import type { EvictProgress, Runtime } from '../ports/runtime.ts';
-import { pollAfterMs } from './streams.ts';
+import { pollAfterMs } from './polls.ts';
 import type { Wiring } from './wiring.ts';
 
 /** How often the way from a reading to a kill is rehearsed at the start, and for how long, ms. */

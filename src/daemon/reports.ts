@@ -5,7 +5,6 @@ import {
   filter,
   map,
   type Observable,
-  of,
   pairwise,
   type Subscription,
   scan,
@@ -17,7 +16,6 @@ import type { Turn } from '../core/pipeline.ts';
 import type { FilesystemNotice } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { Runtime } from '../ports/runtime.ts';
-import { filesystems } from '../sources/filesystem.ts';
 import type { Logger } from '../surfaces/log.ts';
 import { filesystemKey, reportFlapping, reportLayout, reportPath } from '../surfaces/report.ts';
 import type { Wiring } from './wiring.ts';

@@ -6,17 +6,11 @@ import { descendants } from '../kernel/ancestry.ts';
 import { pathIn } from '../kernel/hierarchy.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { RuntimePod } from '../ports/pod-directory.ts';
-import type { Runtime } from '../ports/runtime.ts';
 import type { RuleFields } from '../runtimes/cgroup/observe.ts';
 import { cgroupRuntime, type PodSelection } from '../runtimes/cgroup/runtime.ts';
 import { type DirectoryNotice, directedRuntime } from '../runtimes/shared/directed.ts';
 import { selectionOf } from './settings.ts';
-import type { DaemonInputs } from './wiring.ts';
-
-/** A runtime that is told by the settings which cgroups are pods. */
-export interface SelectableRuntime extends Runtime {
-  select(settings: Settings): void;
-}
+import type { DaemonInputs, SelectableRuntime } from './wiring.ts';
 
 export function runtimeOf(
   inputs: DaemonInputs,

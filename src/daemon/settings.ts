@@ -1,6 +1,6 @@
 /** What follows from the settings: what is read, and which cgroups are pods. */
 
-import { map, type SchedulerLike } from 'rxjs';
+import type { SchedulerLike } from 'rxjs';
 import { compilePodRules, holdsHost, podPlacesOf } from '../config/pod-globs.ts';
 import { type Settings, sharedParent } from '../config/settings.ts';
 import { SIGNALS } from '../core/signal.ts';
@@ -8,7 +8,6 @@ import { findHierarchy, sameGroupIn } from '../kernel/hierarchy.ts';
 import { type NodeCgroup, podParentDirectory } from '../kernel/node-cgroup.ts';
 import type { FilesystemState } from '../ports/filesystem.ts';
 import type { PodSelection } from '../runtimes/cgroup/runtime.ts';
-import { filesystems } from '../sources/filesystem.ts';
 import { type NodeView, nodeView } from '../sources/node.ts';
 import type { Current, DaemonInputs } from './wiring.ts';
 

@@ -7,18 +7,14 @@ import {
   map,
   merge,
   type Observable,
-  of,
   scan,
   switchMap,
   take,
   withLatestFrom,
 } from 'rxjs';
 import type { EvictDecision } from '../actions/evict.ts';
-import { closePollMs } from '../core/following.ts';
-import type { ReadSample, Turn } from '../core/pipeline.ts';
-import { nextPollMs } from '../core/polling.ts';
-import { SIGNALS, type Signal } from '../core/signal.ts';
-import { thresholdId, thresholdLevel } from '../core/threshold.ts';
+import type { Turn } from '../core/pipeline.ts';
+import { thresholdId } from '../core/threshold.ts';
 import type { FilesystemNotice } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { OomNotice } from '../ports/oom-kills.ts';
@@ -94,46 +90,6 @@ export function filesystemNotices({
       return diskPollMs({ paths: all, thresholds, polling, pollIntervalMs }, path, before, now);
     },
   });
-}
-
-/** The soonest of the adaptive polls and those that following a working set needs. */
-export function pollAfterMs(
-  wiring: Wiring,
-  before: ReadSample | undefined,
-  now: ReadSample,
-): number {
-  const { settings, view } = wiring.current();
-  const { pollIntervalMs, polling } = settings;
-  const isNotified = notifier(wiring) !== undefined;
-  const of = (sample: ReadSample | undefined, signal: Signal) =>
-    sample?.observations.find((observation) => observation.signal === signal);
-  const adaptive = (signal: Signal): number =>
-    nextPollMs(
-      thresholdsOf(wiring, signal),
-      of(before, signal),
-      of(now, signal),
-      pollIntervalMs,
-      polling[SIGNALS[signal].poll],
-    );
-  const close = isNotified
-    ? view
-        .readings()
-        .flatMap(({ signal, capacityBytes, deductedBytes, usageBytes }) =>
-          thresholdsOf(wiring, signal).map((threshold) =>
-            closePollMs(
-              capacityBytes,
-              thresholdLevel(threshold, capacityBytes, false),
-              deductedBytes,
-              usageBytes,
-            ),
-          ),
-        )
-    : [];
-  return Math.min(
-    adaptive('pid.available'),
-    ...view.memory.map(({ signal }) => adaptive(signal)),
-    ...close.filter((ms) => ms !== undefined),
-  );
 }
 
 /** Why a pod that has had TERM gets no KILL by the settings as they are now; undefined when it does. */

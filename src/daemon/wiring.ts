@@ -1,6 +1,6 @@
 /** What the parts of the daemon are given, and what it is to those that run it. */
 
-import { filter, type Observable, type SchedulerLike, type Subscription } from 'rxjs';
+import type { Observable, SchedulerLike, Subscription } from 'rxjs';
 import type { Settings } from '../config/settings.ts';
 import type { Moment } from '../core/persistence.ts';
 import type { Turn } from '../core/pipeline.ts';
@@ -10,12 +10,11 @@ import type { Threshold } from '../core/threshold.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { NativeAddon } from '../native/types.ts';
 import type { PodDirectory } from '../ports/pod-directory.ts';
-import type { Killing } from '../ports/runtime.ts';
+import type { Killing, Runtime } from '../ports/runtime.ts';
 import type { StateStore } from '../ports/state-store.ts';
 import type { NodeView } from '../sources/node.ts';
 import type { Logger } from '../surfaces/log.ts';
 import type { Model } from '../surfaces/status.ts';
-import type { SelectableRuntime } from './runtime.ts';
 
 export interface DaemonInputs {
   readonly settings: Settings;
@@ -81,6 +80,11 @@ export interface Daemon {
 export interface Current {
   readonly settings: Settings;
   readonly view: NodeView;
+}
+
+/** A runtime that is told by the settings which cgroups are pods. */
+export interface SelectableRuntime extends Runtime {
+  select(settings: Settings): void;
 }
 
 /** What the parts are joined by. */

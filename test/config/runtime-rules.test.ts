@@ -45,7 +45,11 @@ describe('runtimeRuleOf', () => {
   });
 
   it('takes the first that matches', () => {
-    const rules = [rule({ pod: 'other/*', priority: 1 }), rule({ priority: 2 }), rule({ priority: 3 })];
+    const rules = [
+      rule({ pod: 'other/*', priority: 1 }),
+      rule({ priority: 2 }),
+      rule({ priority: 3 }),
+    ];
     expect(runtimeRuleOf(rules, POD)?.priority).toBe(2);
     expect(runtimeRuleOf([], POD)).toBeUndefined();
   });
@@ -54,6 +58,8 @@ describe('runtimeRuleOf', () => {
     expect(isAbout({ labels: { toString: '*' } })).toBe(false);
     const long = { ...POD, labels: { app: 'a'.repeat(1025) } };
     expect(isAbout({ labels: { app: '*' } }, long)).toBe(false);
-    expect(isAbout({ labels: { app: 'a*' } }, { ...POD, labels: { app: 'a'.repeat(1024) } })).toBe(true);
+    expect(isAbout({ labels: { app: 'a*' } }, { ...POD, labels: { app: 'a'.repeat(1024) } })).toBe(
+      true,
+    );
   });
 });
