@@ -16,6 +16,7 @@ const FOLDERS = [
   'commands',
   'config',
   'core',
+  'daemon',
   'kernel',
   'native',
   'ports',

@@ -98,6 +98,7 @@ describe('loadSettings', () => {
         pods: new Map(),
         podsBy: 'path',
         podRules: [],
+        runtime: { kind: 'cgroup', endpoint: undefined },
         filesystems: { nodefs: '/var/lib', imagefs: undefined, containerfs: undefined },
         polling: POLL_PACES,
         configFile: undefined,

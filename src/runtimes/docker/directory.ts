@@ -1,8 +1,8 @@
 /** The pods of a Docker Engine, or of what speaks its API: each container is a pod of one container. */
 import Docker from 'dockerode';
 import {
+  auditTime,
   catchError,
-  debounceTime,
   defer,
   from,
   ignoreElements,
@@ -102,7 +102,7 @@ export function dockerDirectory({
   const changes$ = eventsOf(docker).pipe(
     catchError(() => of(undefined)),
     repeat({ delay: () => timer(LAST_RETRY_MS, scheduler) }),
-    debounceTime(GATHER_MS, scheduler),
+    auditTime(GATHER_MS, scheduler),
   );
   return {
     listings$: merge(changes$).pipe(

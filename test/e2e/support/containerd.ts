@@ -74,7 +74,12 @@ function configuration(directory: string, socketPath: string): string {
   return `version = 2
 root = "${directory}/root"
 state = "${directory}/state"
-disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs"]
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.aufs",
+]
 [grpc]
   address = "${socketPath}"
 [${cri}]
