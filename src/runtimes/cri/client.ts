@@ -12,6 +12,12 @@ import { loadSync } from '@grpc/proto-loader';
 /** How long a call may take, ms: a list takes some 60 at most, and a stop has its own grace on top. */
 export const CALL_DEADLINE_MS = 2000;
 
+/** How soon a socket that did not answer is tried again, ms: twice as late each time. */
+const RECONNECT_MS = { first: 200, most: 5000 } as const;
+
+/** The same as containerd sends at most. */
+const MOST_RECEIVED_BYTES = 16 * 2 ** 20;
+
 /** Times and sizes are of 64 bits, which a number does not hold: they come as texts. */
 const LOADING = { longs: String, enums: String, defaults: true, oneofs: true } as const;
 
@@ -60,8 +66,15 @@ export function criClient(endpoint: string, wallClock: () => number): CriClient 
     };
   };
   const { RuntimeService, ImageService } = definition.runtime.v1;
-  // A server on a socket refuses an authority that is a path.
-  const options = { 'grpc.default_authority': 'localhost' };
+  const options = {
+    // A server on a socket refuses an authority that is a path.
+    'grpc.default_authority': 'localhost',
+    // gRPC's own limit is two minutes, in which a runtime that is back would go unseen.
+    'grpc.initial_reconnect_backoff_ms': RECONNECT_MS.first,
+    'grpc.max_reconnect_backoff_ms': RECONNECT_MS.most,
+    // Labels are text from outside: some are long.
+    'grpc.max_receive_message_length': MOST_RECEIVED_BYTES,
+  };
   const services = [RuntimeService, ImageService].map(
     (Constructor) => new Constructor(endpoint, credentials.createInsecure(), options),
   );
