@@ -1,13 +1,17 @@
 /** A containerd of its own, with CRI, below a directory that goes with the suite. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { until } from '../../support/wait.ts';
-import { BUSYBOX_IMAGE, makeImages, PAUSE_IMAGE } from './image.ts';
+import { makeImages, PAUSE_IMAGE } from './image.ts';
+import { end, isRunning, shimsOf, unmountBelow } from './left-over.ts';
 
 /** How long it may take to answer, and to end, ms. */
 const UP_LIMIT_MS = 30_000;
 const DOWN_LIMIT_MS = 30_000;
+
+/** How long one that is asked whether it is up may take, ms. */
+const ASK_LIMIT_MS = 5000;
 
 /** What containerd's plugin for CRI calls the namespace of Kubernetes. */
 const NAMESPACE = 'k8s.io';
@@ -16,8 +20,6 @@ export interface Containerd {
   readonly socketPath: string;
   /** containerd's own pid; another one after {@link start}. */
   pid(): number;
-  /** Runs `ctr` on it, and returns what it prints. */
-  ctr(...args: readonly string[]): string;
   /** Starts it again after its end. */
   start(): Promise<void>;
   /** Ends it with all containers, and removes what it mounted. */
@@ -34,7 +36,8 @@ export async function startContainerd(directory: string): Promise<Containerd> {
   const ctr = (...args: readonly string[]): string =>
     execFileSync('ctr', ['-a', socketPath, '-n', NAMESPACE, ...args], { encoding: 'utf8' });
   const answers = (): boolean =>
-    spawnSync('ctr', ['-a', socketPath, 'version'], { stdio: 'ignore' }).status === 0;
+    spawnSync('ctr', ['-a', socketPath, 'version'], { stdio: 'ignore', timeout: ASK_LIMIT_MS })
+      .status === 0;
   const start = async (): Promise<void> => {
     const log = openSync(path.join(directory, 'log'), 'a');
     const child = spawn('containerd', ['--config', config], {
@@ -42,30 +45,26 @@ export async function startContainerd(directory: string): Promise<Containerd> {
       detached: true,
     });
     child.unref();
+    closeSync(log);
     pid = child.pid as number;
     await until('containerd answers', answers, { limitMs: UP_LIMIT_MS, intervalMs: 50 });
   };
+  const remove = async (): Promise<void> => {
+    end(pid, 'SIGCONT');
+    if (!answers()) await start();
+    for (const task of wordsOf(ctr('tasks', 'ls', '-q'))) ctr('tasks', 'rm', '-f', task);
+    for (const one of wordsOf(ctr('containers', 'ls', '-q'))) ctr('containers', 'rm', one);
+    end(pid, 'SIGTERM');
+    await until('containerd has ended', () => !isRunning(pid), { limitMs: DOWN_LIMIT_MS });
+    // What one that crashed has left.
+    for (const shim of shimsOf(socketPath)) end(shim, 'SIGKILL');
+    unmountBelow(directory);
+    rmSync(directory, { recursive: true, force: true });
+  };
   await start();
   const images = makeImages(path.join(directory, 'images'));
-  for (const name of [PAUSE_IMAGE, BUSYBOX_IMAGE]) {
-    ctr('images', 'import', images[name] as string);
-  }
-  return {
-    socketPath,
-    pid: () => pid,
-    ctr,
-    start,
-    remove: async () => {
-      if (!answers()) await start();
-      for (const task of wordsOf(ctr('tasks', 'ls', '-q'))) ctr('tasks', 'rm', '-f', task);
-      for (const one of wordsOf(ctr('containers', 'ls', '-q'))) ctr('containers', 'rm', one);
-      process.kill(pid, 'SIGTERM');
-      await until('containerd has ended', () => !isAlive(pid), { limitMs: DOWN_LIMIT_MS });
-      endShims(socketPath);
-      unmountBelow(directory);
-      rmSync(directory, { recursive: true, force: true });
-    },
-  };
+  for (const archive of Object.values(images)) ctr('images', 'import', archive);
+  return { socketPath, pid: () => pid, start, remove };
 }
 
 function configuration(directory: string, socketPath: string): string {
@@ -109,34 +108,4 @@ disabled_plugins = [
 
 function wordsOf(text: string): readonly string[] {
   return text.split('\n').filter((line) => line !== '');
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.startsWith('Z') !== true;
-  } catch {
-    return false;
-  }
-}
-
-/** What a containerd that crashed has left: its shims' command lines name the socket. */
-function endShims(socketPath: string): void {
-  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-    let words: readonly string[];
-    try {
-      words = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0');
-    } catch {
-      continue;
-    }
-    const isShim = words[0]?.includes('containerd-shim') === true && words.includes(socketPath);
-    if (isShim) process.kill(Number(name), 'SIGKILL');
-  }
-}
-
-function unmountBelow(directory: string): void {
-  const mounts = readFileSync('/proc/mounts', 'utf8').split('\n');
-  const points = mounts.map((line) => line.split(' ')[1] ?? '');
-  const below = points.filter((point) => point.startsWith(`${directory}/`));
-  for (const point of below.sort().reverse()) spawnSync('umount', ['-l', point]);
 }

@@ -9,8 +9,9 @@ import { BUSYBOX_IMAGE } from './image.ts';
 
 const PROTO = fileURLToPath(new URL('./making.proto', import.meta.url));
 const CALL_DEADLINE_MS = 30_000;
+const LOADING = { longs: String, enums: String, defaults: true, oneofs: true } as const;
 
-export interface MadePod {
+export interface Made {
   readonly sandboxId: string;
   readonly containerId: string;
   readonly uid: string;
@@ -19,8 +20,17 @@ export interface MadePod {
 }
 
 export interface PodMaker {
-  /** Runs a pod of one container. */
-  run(name: string, command: readonly string[], options?: PodOptions): Promise<MadePod>;
+  /**
+   * Runs a pod of one container.
+   *
+   * @param parent a cgroup, relative to the root of each hierarchy, below which the pod's is made
+   */
+  run(
+    parent: string,
+    name: string,
+    command: readonly string[],
+    options?: PodOptions,
+  ): Promise<Made>;
   close(): void;
 }
 
@@ -29,6 +39,8 @@ export interface PodOptions {
   readonly uid?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
+  /** By default busybox. */
+  readonly image?: string;
 }
 
 type Call = (
@@ -37,13 +49,9 @@ type Call = (
   callback: (error: ServiceError | null, response: unknown) => void,
 ) => void;
 
-/**
- * @param parent a cgroup, relative to the root of each hierarchy, below which the pods' cgroups are made
- * @param directory for logs
- */
-export function podMaker(socketPath: string, parent: string, directory: string): PodMaker {
-  const options = { longs: String, enums: String, defaults: true, oneofs: true } as const;
-  const definition = loadPackageDefinition(loadSync(PROTO, options)) as unknown as {
+/** @param directory for logs */
+export function podMaker(socketPath: string, directory: string): PodMaker {
+  const definition = loadPackageDefinition(loadSync(PROTO, LOADING)) as unknown as {
     readonly runtime: {
       readonly v1: { readonly RuntimeService: new (...args: unknown[]) => object };
     };
@@ -62,7 +70,13 @@ export function podMaker(socketPath: string, parent: string, directory: string):
       });
     });
   return {
-    run: async (name, command, { namespace = 'default', uid = randomUUID(), ...texts } = {}) => {
+    run: async (parent, name, command, options = {}) => {
+      const {
+        namespace = 'default',
+        uid = randomUUID(),
+        image = BUSYBOX_IMAGE,
+        ...texts
+      } = options;
       const cgroup = `${parent}/kubepods/burstable/pod${uid}`;
       const logDirectory = path.join(directory, 'pods', uid);
       mkdirSync(logDirectory, { recursive: true });
@@ -84,7 +98,7 @@ export function podMaker(socketPath: string, parent: string, directory: string):
         sandboxConfig,
         config: {
           metadata: { name: 'main', attempt: 0 },
-          image: { image: BUSYBOX_IMAGE },
+          image: { image },
           command,
           logPath: 'main.log',
           linux: { resources: { oomScoreAdj: 900 } },

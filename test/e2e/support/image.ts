@@ -16,6 +16,8 @@ import path from 'node:path';
 
 export const BUSYBOX_IMAGE = 'localhost/evictd-test-busybox:1';
 export const PAUSE_IMAGE = 'localhost/evictd-test-pause:1';
+/** The same as busybox, but that it wants to be stopped by SIGQUIT. */
+export const QUIT_IMAGE = 'localhost/evictd-test-quit:1';
 
 /**
  * Takes memory and holds it: `hog MIB [STEP_MIB [SECONDS]]`. Each step is a process of its own, which fills a
@@ -42,7 +44,7 @@ mkdir -p "$1/litter"
 seq 1 "$2" | sed "s|^|$1/litter/|" | xargs -n 200 touch
 `;
 
-/** The archives of both images below `directory`, by their names. */
+/** The archives of the images below `directory`, by their names. */
 export function makeImages(directory: string): Readonly<Record<string, string>> {
   const busybox = execFileSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).trim();
   const applets = execFileSync(busybox, ['--list'], { encoding: 'utf8' }).trim().split('\n');
@@ -63,13 +65,18 @@ export function makeImages(directory: string): Readonly<Record<string, string>> 
   copyFileSync(busybox, path.join(pause, 'bin/sleep'));
   const sleep = ['/bin/sleep', '1000000'];
   return {
-    [BUSYBOX_IMAGE]: pack({ directory, root, name: BUSYBOX_IMAGE, entrypoint: [], command: sleep }),
+    [BUSYBOX_IMAGE]: pack({ directory, root, name: BUSYBOX_IMAGE, config: { Cmd: sleep } }),
+    [QUIT_IMAGE]: pack({
+      directory,
+      root,
+      name: QUIT_IMAGE,
+      config: { Cmd: sleep, StopSignal: 'SIGQUIT' },
+    }),
     [PAUSE_IMAGE]: pack({
       directory,
       root: pause,
       name: PAUSE_IMAGE,
-      entrypoint: sleep,
-      command: [],
+      config: { Entrypoint: sleep },
     }),
   };
 }
@@ -78,13 +85,13 @@ interface Packing {
   readonly directory: string;
   readonly root: string;
   readonly name: string;
-  readonly entrypoint: readonly string[];
-  readonly command: readonly string[];
+  /** What an image says of its containers. */
+  readonly config: Readonly<Record<string, unknown>>;
 }
 
 /** One layer and its description, as `docker save` writes them. */
-function pack({ directory, root, name, entrypoint, command }: Packing): string {
-  const base = path.basename(root);
+function pack({ directory, root, name, config: own }: Packing): string {
+  const base = path.basename(name).replace(':', '-');
   const stage = path.join(directory, `${base}.stage`);
   const layer = path.join(stage, 'layer.tar');
   mkdirSync(stage);
@@ -93,7 +100,7 @@ function pack({ directory, root, name, entrypoint, command }: Packing): string {
     architecture: 'amd64',
     os: 'linux',
     created: '1970-01-01T00:00:00Z',
-    config: { Env: ['PATH=/bin'], Entrypoint: entrypoint, Cmd: command },
+    config: { Env: ['PATH=/bin'], ...own },
     rootfs: { type: 'layers', diff_ids: [`sha256:${sha256(readFileSync(layer))}`] },
     history: [{ created: '1970-01-01T00:00:00Z', created_by: 'evictd tests' }],
   });
