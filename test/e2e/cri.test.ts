@@ -1,6 +1,7 @@
 import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll } from 'vitest';
 import { describeWith } from '../support/skip.ts';
+import { faultRounds } from './fault-rounds.ts';
 import { leakStories } from './leak-stories.ts';
 import { startContainerd } from './support/containerd.ts';
 import { criHost } from './support/cri-host.ts';
@@ -21,4 +22,5 @@ describeWith(NEEDS, 'containerd', () => {
   afterAll(() => host.remove());
 
   leakStories(() => host);
+  faultRounds('containerd', () => host);
 });

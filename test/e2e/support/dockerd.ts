@@ -41,6 +41,7 @@ export async function startDockerd(
   const docker = new Docker({ socketPath });
   let pid = 0;
   const start = async (): Promise<void> => {
+    forgetContainerd(directory);
     const log = openSync(path.join(directory, 'log'), 'a');
     const child = spawn('dockerd', commandLineOf(directory, config, socketPath), {
       stdio: ['ignore', log, log],
@@ -97,15 +98,30 @@ function commandLineOf(directory: string, config: string, socketPath: string): r
 
 /** Ends, of a dockerd that is gone, what it had started. */
 function endContainerd(directory: string): void {
-  const its = path.join(directory, 'exec/containerd');
-  for (const shim of shimsOf(path.join(its, 'containerd.sock'))) end(shim, 'SIGKILL');
-  let pid: number;
-  try {
-    pid = Number(readFileSync(path.join(its, 'containerd.pid'), 'utf8'));
-  } catch {
-    return;
+  for (const shim of shimsOf(`${directory}/exec/containerd/containerd.sock`)) end(shim, 'SIGKILL');
+  const pid = containerdOf(directory);
+  if (pid !== undefined) end(pid, 'SIGKILL');
+}
+
+/**
+ * It dies with its dockerd. Where nobody takes note of its end, its number is still there, and the next
+ * dockerd would wait for it to answer.
+ */
+function forgetContainerd(directory: string): void {
+  if (containerdOf(directory) === undefined) {
+    rmSync(`${directory}/exec/containerd/containerd.pid`, { force: true });
   }
-  if (commandLine(pid).some((word) => word.startsWith(its))) end(pid, 'SIGKILL');
+}
+
+function containerdOf(directory: string): number | undefined {
+  const its = `${directory}/exec/containerd`;
+  try {
+    const pid = Number(readFileSync(`${its}/containerd.pid`, 'utf8'));
+    const isIts = isRunning(pid) && commandLine(pid).some((word) => word.startsWith(its));
+    return isIts ? pid : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function drained(stream: NodeJS.ReadableStream): Promise<void> {
