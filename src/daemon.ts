@@ -37,10 +37,11 @@ import {
   reportFilesystems,
   reportFlaps,
   reportPaths,
+  reportPodNotice,
   reportPods,
   reportReadings,
 } from './daemon/reports.ts';
-import { runtimeOf } from './daemon/runtime.ts';
+import { type RuntimeNotice, runtimeOf } from './daemon/runtime.ts';
 import { currentOf, onlyAtStart } from './daemon/settings.ts';
 import {
   approaches,
@@ -60,7 +61,6 @@ import {
   thresholdsOf,
   type Wiring,
 } from './daemon/wiring.ts';
-import type { DirectoryNotice } from './runtimes/shared/directed.ts';
 import type { MemcgNotice } from './sources/memcg-threshold.ts';
 import { limitedLogger, reportOomKill, reportOutcome, reportTurn } from './surfaces/report.ts';
 import { EMPTY_MODEL, type ModelEvent, updateModel } from './surfaces/status.ts';
@@ -86,7 +86,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   if (inputs.keeping?.claimedAtMs !== undefined) {
     degraded$.next({ kind: 'kept', atMs: inputs.keeping.claimedAtMs });
   }
-  function noteDirectory(notice: DirectoryNotice): void {
+  function noteDirectory(notice: RuntimeNotice): void {
     switch (notice.kind) {
       case 'away':
         logger.warn({ part: RUNTIME, reason: notice.reason }, 'degraded');
@@ -100,7 +100,11 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       case 'unsettled': {
         const { podName: pod, reason } = notice;
         logger.warn({ pod, reason }, 'the runtime took no note of the end of a pod');
+        return;
       }
+      case 'doubt':
+      case 'fault':
+        reportPodNotice(logger, notice);
     }
   }
   const former = formerRun(inputs, (event) => degraded$.next(event));

@@ -4,7 +4,7 @@ import type { SchedulerLike } from 'rxjs';
 import { type FlagValues, isSwitchedOn } from '../config/flags.ts';
 import { loadChecked } from '../config/load.ts';
 import { printConfiguration } from '../config/print.ts';
-import type { CheckedSettings, Settings } from '../config/settings.ts';
+import { type CheckedSettings, namesNoPod, type Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import { describeAt, describeError, EvictdError, escapeControl } from '../core/errors.ts';
 import type { Compatibility } from '../core/policy.ts';
@@ -152,11 +152,9 @@ const NOT_ROOT =
   'not root: run as this user would hear no kernel events and could end no other user’s processes';
 
 /** Where pods would be. */
-function placeWarnings(
-  { podParents, pods, podRules }: Settings,
-  node: NodeCgroup,
-): readonly string[] {
-  if (node.isRoot && podParents.length === 0 && pods.size + podRules.length === 0) {
+function placeWarnings(settings: Settings, node: NodeCgroup): readonly string[] {
+  const { podParents, pods } = settings;
+  if (node.isRoot && podParents.length === 0 && namesNoPod(settings)) {
     return [
       'nothing is evictable: on the host a pod is what --pod names or what lies below a --pod-parent',
     ];

@@ -15,7 +15,8 @@ import {
   timeout,
   timer,
 } from 'rxjs';
-import type { CheckedSettings, Settings } from '../config/settings.ts';
+import { matchersOf } from '../config/print.ts';
+import { type CheckedSettings, namesNoPod, type Settings } from '../config/settings.ts';
 import { describeError, type ErrorCode, EvictdError } from '../core/errors.ts';
 import { type Kept, snapshotOf } from '../core/persistence.ts';
 import { INITIAL_STATE } from '../core/state.ts';
@@ -67,7 +68,7 @@ export async function runCommand(
     isTerminal,
   );
   for (const warning of warnings) log.logger.warn(warning);
-  if (node.isRoot && parents.length === 0 && settings.pods.size + settings.podRules.length === 0) {
+  if (node.isRoot && parents.length === 0 && namesNoPod(settings)) {
     log.logger.warn(
       'nothing is evictable: on the host a pod is what --pod names or what lies below a --pod-parent',
     );
@@ -189,7 +190,7 @@ async function reload(daemon: Daemon, { loadAgain }: Reloading, log: Log): Promi
     log.logger.info(
       {
         thresholds: thresholdTexts(settings),
-        pods: settings.podRules.map(({ cgroup }) => cgroup),
+        pods: settings.podRules.map(matchersOf),
         compatibility: settings.compatibility,
         compatibilityBecause: settings.compatibilityBecause,
       },
@@ -350,7 +351,7 @@ const SOCKETS = {
 
 /** What runs the pods; its client is loaded for the one that was chosen alone. */
 async function openDirectory(
-  { runtime }: Settings,
+  { runtime, dockerPods }: Settings,
   { hierarchy }: NodeCgroup,
 ): Promise<PodDirectory | undefined> {
   const { kind, endpoint } = runtime;
@@ -368,6 +369,7 @@ async function openDirectory(
   return dockerDirectory({
     socketPath,
     scheduler: liveScheduler,
+    grouping: dockerPods,
     cgroupOf: (pid) => {
       const directory = cgroupOf(pid, 'memory', hierarchy);
       return directory === undefined ? undefined : pathIn(hierarchy, directory).slice(1);

@@ -14,14 +14,16 @@ import { compilePodRules, isGlob, isParent } from './pod-globs.ts';
 import { pollingOf } from './polling-flag.ts';
 import { durationWithin, INT32, integerWithin, SECONDS } from './ranges.ts';
 import {
+  type CgroupRule,
   type CheckedSettings,
   COMPATIBILITIES,
   HARD_GRACE_SECONDS,
+  isCgroupRule,
   LOG_LEVELS,
   MEMORY_SOURCES,
-  type PodRule,
   type PodSettings,
   RUNTIMES,
+  type RuntimeChoice,
   SCHEDULINGS,
   type Settings,
   sharedParent,
@@ -32,6 +34,7 @@ import {
   type Enforcement,
   NO_SOCKET,
   NO_STATE,
+  parseDockerPods,
   parseEndpoint,
   parseEnforcement,
   parseFilesystemPath,
@@ -131,6 +134,7 @@ export function checkGiven({ given, file }: Origin): Checked {
       kind: texts.last('--runtime', (text) => parseChoice(text, RUNTIMES)),
       endpoint: texts.all('--runtime-endpoint', parseEndpoint).at(-1),
     },
+    dockerPods: texts.last('--docker-pods', parseDockerPods),
     filesystems,
     polling: pollingOf(given.polling),
     configFile: file?.path,
@@ -153,6 +157,7 @@ export function checkGiven({ given, file }: Origin): Checked {
     warnings: [
       ...lostDefaults(given.signals['--eviction-hard'], isMerged),
       ...shadowedRules(given.pods),
+      ...unmatchedRules(given.pods, settings.runtime.kind),
       ...transition.warnings,
       ...warnings,
     ],
@@ -259,8 +264,9 @@ function graceNotes({ thresholds, maxPodGracePeriodSeconds }: Policy): readonly 
 /** Rules for one cgroup that an earlier one names already; of one that protects that matters most. */
 function shadowedRules(given: GivenPods | undefined): readonly string[] {
   if (given?.by !== 'rule') return [];
-  const match = compilePodRules(given.rules);
+  const match = compilePodRules(given.rules.filter(isCgroupRule));
   return given.rules.flatMap((rule, index) => {
+    if (!isCgroupRule(rule)) return [];
     const first = isOne(rule.cgroup) ? match(rule.cgroup) : rule;
     if (first === rule || first === undefined) return [];
     const lost = rule.protected && !first.protected ? ': it is not protected' : '';
@@ -270,6 +276,23 @@ function shadowedRules(given: GivenPods | undefined): readonly string[] {
         `never counts, since the rule for ${quote(first.cgroup)} comes before${lost}`,
       ),
     ];
+  });
+}
+
+/** Rules that the chosen runtime has no pods for. */
+function unmatchedRules(given: GivenPods | undefined, runtime: RuntimeChoice): readonly string[] {
+  if (given?.by !== 'rule') return [];
+  return given.rules.flatMap((rule, index) => {
+    if (isCgroupRule(rule)) return [];
+    const why =
+      runtime === 'cgroup'
+        ? 'it is about what a runtime names, and runtime is cgroup'
+        : runtime === 'docker' && rule.namespace !== undefined
+          ? 'namespaces are those of Kubernetes, and runtime is docker'
+          : undefined;
+    if (why === undefined) return [];
+    const lost = rule.protected ? ': it protects nothing' : '';
+    return [describeAt({ source: `pods[${index}]` }, `never counts: ${why}${lost}`)];
   });
 }
 
@@ -283,8 +306,9 @@ function podsOf(given: GivenPods | undefined): Pick<Settings, 'pods' | 'podRules
     const rules = [...given.pods.values()].filter(({ name }) => isOne(name)).map(ruleOf);
     return { podsBy: 'path', pods: given.pods, podRules: rules };
   }
-  const match = compilePodRules(given.rules);
-  const named = given.rules.filter((rule) => isOne(rule.cgroup) && match(rule.cgroup) === rule);
+  const rules = given.rules.filter(isCgroupRule);
+  const match = compilePodRules(rules);
+  const named = rules.filter((rule) => isOne(rule.cgroup) && match(rule.cgroup) === rule);
   const pods = new Map(named.map((rule) => [rule.cgroup, podOf(rule)]));
   return { podsBy: 'rules', pods, podRules: given.rules };
 }
@@ -294,10 +318,10 @@ function isOne(path: string): boolean {
   return !isGlob(path) && !isParent(path);
 }
 
-function ruleOf({ name: cgroup, ...settings }: PodSettings): PodRule {
+function ruleOf({ name: cgroup, ...settings }: PodSettings): CgroupRule {
   return { ...settings, cgroup, name: undefined };
 }
 
-function podOf({ cgroup, ...settings }: PodRule): PodSettings {
+function podOf({ cgroup, ...settings }: CgroupRule): PodSettings {
   return { ...settings, name: cgroup };
 }

@@ -149,6 +149,17 @@ export const OPTIONS = {
     commands: DAEMON,
     key: { name: 'runtimeEndpoint', type: 'text' },
   },
+  '--docker-pods': {
+    aliases: [],
+    value: 'container|compose|podman|label=KEY',
+    repeatable: false,
+    default: 'container',
+    description:
+      "what is one pod of Docker's or Podman's containers: each, a compose project, a pod of Podman's, or those " +
+      'with one value of a label; what is in none of these is a pod by itself',
+    commands: DAEMON,
+    key: { name: 'dockerPods', type: 'text' },
+  },
   '--pod': {
     aliases: [],
     value: 'NAME=priority:N,request:Q,grace:D,protected',

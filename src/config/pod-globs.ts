@@ -15,7 +15,7 @@
  *   wildcard say so literally: that takes the literal name.
  * - Of several rules that match a path, the first one counts.
  */
-import type { PodRule } from './settings.ts';
+import type { CgroupRule } from './settings.ts';
 
 /**
  * Units that a wildcard never names, nor what lies in them: init, login, bus, journal, network, ssh,
@@ -89,11 +89,17 @@ export function holdsHost(path: string): boolean {
   return path.split('/').some((component) => SYSTEM_UNITS.some((unit) => unit.test(component)));
 }
 
+/** Whether a path names what holds the host, or other units: a pod there would take them along. */
+export function isHostsOwn(path: string): boolean {
+  const last = path.slice(path.lastIndexOf('/') + 1);
+  return isHost(path) || [...SYSTEM_UNITS, ...HOLDERS].some((unit) => unit.test(last));
+}
+
 /** The rule of a cgroup; undefined where none makes it a pod. */
-export type PodMatcher = (path: string) => PodRule | undefined;
+export type PodMatcher = (path: string) => CgroupRule | undefined;
 
 /** The rules as one question, in the order in which they count. */
-export function compilePodRules(rules: readonly PodRule[]): PodMatcher {
+export function compilePodRules(rules: readonly CgroupRule[]): PodMatcher {
   const tests = rules.map((rule) => ({ rule, names: compile(rule.cgroup) }));
   return (path) => {
     const components = path.split('/');
@@ -202,7 +208,7 @@ export interface GlobPlace {
 }
 
 /** What to look through for the rules' pods. */
-export function podPlacesOf(rules: readonly PodRule[]): PodPlaces {
+export function podPlacesOf(rules: readonly CgroupRule[]): PodPlaces {
   const paths = [...new Set(rules.map(({ cgroup }) => cgroup))];
   const literals = paths.filter((path) => !isGlob(path));
   const levels = new Map<string, number>();

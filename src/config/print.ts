@@ -5,9 +5,9 @@ import { formatQuantity } from '../core/quantity.ts';
 import type { PollKind } from '../core/signal.ts';
 import type { Checked } from './check.ts';
 import { KINDS } from './kinds.ts';
-import type { PodRule, Settings } from './settings.ts';
+import { isCgroupRule, type PodRule, type Settings } from './settings.ts';
 import type { SignalTexts } from './signal-texts.ts';
-import { NO_SOCKET, NO_STATE } from './values.ts';
+import { formatDockerPods, NO_SOCKET, NO_STATE } from './values.ts';
 
 /** Where an editor finds what keys there are, relative to a file beside the package's `docs/`. */
 const SCHEMA = 'docs/schema/evictd.dev_v1alpha1.json';
@@ -27,6 +27,9 @@ export function printConfiguration({ settings, signals, enforcements }: Checked)
     nodeCgroup: settings.nodeCgroup,
     nodeName: settings.nodeName,
     podParents: parentsOf(settings),
+    runtime: settings.runtime.kind,
+    runtimeEndpoint: settings.runtime.endpoint,
+    dockerPods: formatDockerPods(settings.dockerPods),
     // Rules, even none, say that nothing else is a pod.
     pods:
       settings.podsBy === 'path' && settings.podRules.length === 0
@@ -70,15 +73,26 @@ function printTexts(texts: SignalTexts): Record<string, string> {
 }
 
 function printRule(rule: PodRule): Record<string, unknown> {
-  const { cgroup, name, priority, memoryRequestNano, gracePeriodSeconds } = rule;
+  const { priority, memoryRequestNano, gracePeriodSeconds } = rule;
   return {
-    cgroup,
-    name,
+    ...matchersOf(rule),
     priority,
     memoryRequest:
       memoryRequestNano === undefined ? undefined : formatQuantity(memoryRequestNano, 'binary'),
     gracePeriod: gracePeriodSeconds,
     protected: rule.protected ? true : undefined,
+  };
+}
+
+/** What a rule of `pods` is about, as it is written. */
+export function matchersOf(rule: PodRule): Record<string, unknown> {
+  if (isCgroupRule(rule)) return { cgroup: rule.cgroup, name: rule.name };
+  const { namespace, name, labels, image } = rule;
+  return {
+    namespace,
+    name,
+    labels: Object.keys(labels).length === 0 ? undefined : labels,
+    image,
   };
 }
 

@@ -1,63 +1,71 @@
 /**
- * What the configuration says of pods that a runtime names: rules over names, labels and images. Pure.
+ * The rules of `pods` that match what a runtime names, among all rules, in their order. Pure.
  *
- * - `pod` is a glob over `namespace/name`, or over the one name that a pod has; `image` one over the names of
- *   what its containers are made of, any of them; `labels` has a glob for the value of each label that must
- *   be there.
- * - In a glob `*` stands for any characters, of a `pod` for any but `/`, and `?` for one of them.
+ * - `namespace`, `name` and `image` are globs over those texts; of several containers any image will do.
+ * - `labels` has a glob for the value of each label that must be there, all of them on the pod or on one container
+ *   of it, with the pod's own.
+ * - In a glob `*` stands for any characters and `?` for one.
+ * - A rule about a cgroup matches a pod that has it.
  * - Of several rules that match a pod the first one counts.
  */
-import { matchesGlob } from './pod-globs.ts';
-
-/** A rule; what it leaves out matches anything. */
-export interface RuntimeRule {
-  readonly pod: string | undefined;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly image: string | undefined;
-  readonly priority: number | undefined;
-  /** In nano-bytes. */
-  readonly memoryRequestNano: bigint | undefined;
-  readonly gracePeriodSeconds: number | undefined;
-  readonly protected: boolean;
-}
+import { compilePodRules, matchesGlob } from './pod-globs.ts';
+import { type CgroupRule, isCgroupRule, type PodRule, type RuntimeRule } from './settings.ts';
 
 /** A pod as far as rules look at it. All texts are from outside. */
 export interface NamedPod {
+  readonly namespace: string | undefined;
+  /** Without the namespace. */
   readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
+  /** Its cgroups relative to the node's. */
+  readonly paths: readonly string[];
+  /** Sets of labels, of which one must have all. */
+  readonly labels: readonly Readonly<Record<string, string>>[];
   readonly images: readonly string[];
 }
 
 /** No rule is about longer texts: matching takes the product of the lengths. */
 const MAX_MATCHED = 1024;
 
-/** The rule of a pod; undefined where none is about it. */
-export function runtimeRuleOf(
-  rules: readonly RuntimeRule[],
-  pod: NamedPod,
-): RuntimeRule | undefined {
-  return rules.find((rule) => matches(rule, pod));
+/** The rule of a pod that a runtime names; undefined where none is about it. */
+export type NamedPodMatcher = (pod: NamedPod) => PodRule | undefined;
+
+/** The rules as one question. */
+export function compileRuntimeRules(rules: readonly PodRule[]): NamedPodMatcher {
+  const tests = rules.map((rule) => ({
+    rule,
+    matches: isCgroupRule(rule) ? cgroupTest(rule) : (pod: NamedPod) => matches(rule, pod),
+  }));
+  return (pod) => tests.find((test) => test.matches(pod))?.rule;
 }
 
-function matches(rule: RuntimeRule, { name, labels, images }: NamedPod): boolean {
+function cgroupTest(rule: CgroupRule): (pod: NamedPod) => boolean {
+  const match = compilePodRules([rule]);
+  return ({ paths }) => paths.some((path) => match(path) !== undefined);
+}
+
+function matches(rule: RuntimeRule, pod: NamedPod): boolean {
   return (
-    (rule.pod === undefined || matchesName(rule.pod, name)) &&
-    (rule.image === undefined || images.some((image) => matchesText(rule.image ?? '', image))) &&
-    Object.entries(rule.labels).every(
-      ([label, glob]) => Object.hasOwn(labels, label) && matchesText(glob, labels[label] ?? ''),
+    isUnder(rule.namespace, pod.namespace) &&
+    isUnder(rule.name, pod.name) &&
+    (rule.image === undefined || pod.images.some((image) => isUnder(rule.image, image))) &&
+    hasLabels(Object.entries(rule.labels), pod.labels)
+  );
+}
+
+function hasLabels(
+  wanted: readonly (readonly [string, string])[],
+  sets: NamedPod['labels'],
+): boolean {
+  return (
+    wanted.length === 0 ||
+    sets.some((labels) =>
+      wanted.every(([label, glob]) => Object.hasOwn(labels, label) && isUnder(glob, labels[label])),
     )
   );
 }
 
-/** Part by part: a wildcard stays in its own. */
-function matchesName(glob: string, name: string): boolean {
-  const [patterns, parts] = [glob.split('/'), name.split('/')];
-  return (
-    patterns.length === parts.length &&
-    patterns.every((pattern, index) => matchesText(pattern, parts[index] ?? ''))
-  );
-}
-
-function matchesText(glob: string, text: string): boolean {
-  return text.length <= MAX_MATCHED && matchesGlob(glob, text);
+/** Whether a text is what a glob stands for; without a glob any is, and none too. */
+function isUnder(glob: string | undefined, text: string | undefined): boolean {
+  if (glob === undefined) return true;
+  return text !== undefined && text.length <= MAX_MATCHED && matchesGlob(glob, text);
 }

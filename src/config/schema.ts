@@ -2,9 +2,9 @@ import { SIGNAL_NAMES, SIGNALS } from '../core/signal.ts';
 import { POLLING_FIELDS } from './given.ts';
 import { KINDS } from './kinds.ts';
 import { KEYS, type Key, type KeyType } from './options.ts';
-import { MAX_RULES } from './pod-rules.ts';
+import { MAX_LABELS, MAX_RULES } from './pod-rules.ts';
 import { POLL_KINDS } from './polling-flag.ts';
-import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, SCHEDULINGS } from './settings.ts';
+import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, RUNTIMES, SCHEDULINGS } from './settings.ts';
 import { ENFORCEMENTS } from './values.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -18,6 +18,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
   memorySource: MEMORY_SOURCES,
   logLevel: LOG_LEVELS,
   scheduling: SCHEDULINGS,
+  runtime: RUNTIMES,
 };
 
 const TYPES: Readonly<Record<KeyType, (key: Key) => Schema>> = {
@@ -44,13 +45,36 @@ const RULE: Schema = {
         'a path relative to the node’s cgroup, or a glob with *, ? and **; kubepods, docker and ' +
         'machine.slice stand for the pods in them',
     },
-    name: { ...TEXT, description: 'what a single pod is called; its path by default' },
+    namespace: { ...TEXT, description: 'without cgroup: a glob for the namespace of a pod' },
+    name: {
+      ...TEXT,
+      description:
+        'with cgroup: what a single pod is called, its path by default; without: a glob for the name that ' +
+        'its runtime has for a pod',
+    },
+    labels: {
+      type: 'object',
+      additionalProperties: TEXT,
+      minProperties: 1,
+      maxProperties: MAX_LABELS,
+      description: 'without cgroup: a glob for the value of each label that there must be',
+    },
+    image: {
+      ...TEXT,
+      description: 'without cgroup: a glob for the image of one of its containers',
+    },
     priority: { type: 'integer', description: 'the lowest is evicted first; 0 by default' },
     memoryRequest: { ...QUANTITY, description: 'replaces memory.soft_limit_in_bytes' },
     gracePeriod: { ...QUANTITY, description: 'a duration of whole seconds, or seconds' },
     protected: { type: 'boolean', description: 'never to be evicted' },
   }),
-  required: ['cgroup'],
+  oneOf: [
+    { required: ['cgroup'], not: { anyOf: ['namespace', 'labels', 'image'].map(withKey) } },
+    {
+      not: { required: ['cgroup'] },
+      anyOf: ['namespace', 'name', 'labels', 'image'].map(withKey),
+    },
+  ],
 };
 
 /**
@@ -76,6 +100,10 @@ export function configurationSchema(): Schema {
 
 function signalText(signal: keyof typeof SIGNALS): Schema {
   return { ...TEXT, description: SIGNALS[signal].description };
+}
+
+function withKey(key: string): Schema {
+  return { required: [key] };
 }
 
 function closed(properties: Schema): Schema {

@@ -12,20 +12,40 @@ export interface PodSettings {
   readonly protected: boolean;
 }
 
-/**
- * Which cgroups of a host are pods, and what they have no field for. Of several rules that a cgroup
- * matches the first one counts.
- */
-export interface PodRule {
-  /** A glob over cgroup paths relative to the node's. */
-  readonly cgroup: string;
-  /** What the pod is called; by default its path. Only where the glob has no wildcard. */
-  readonly name: string | undefined;
+/** What a rule says of the pods that it matches; undefined for what it leaves open. */
+interface RuleSettings {
   readonly priority: number | undefined;
   /** In nano-bytes; replaces `memory.soft_limit_in_bytes`. */
   readonly memoryRequestNano: bigint | undefined;
   readonly gracePeriodSeconds: number | undefined;
   readonly protected: boolean;
+}
+
+/** Which cgroups of a host are pods, and what they have no field for. */
+export interface CgroupRule extends RuleSettings {
+  /** A glob over cgroup paths relative to the node's. */
+  readonly cgroup: string;
+  /** What the pod is called; by default its path. Only where the glob has no wildcard. */
+  readonly name: string | undefined;
+}
+
+/** What pods that a runtime names have no field for. What it leaves out matches anything. */
+export interface RuntimeRule extends RuleSettings {
+  readonly cgroup?: never;
+  /** Globs. */
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  readonly image: string | undefined;
+  /** A glob for the value of each label that there must be. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Of several rules that match a pod the first one counts. */
+export type PodRule = CgroupRule | RuntimeRule;
+
+/** Whether a rule is about cgroups, and makes them pods. */
+export function isCgroupRule(rule: PodRule): rule is CgroupRule {
+  return rule.cgroup !== undefined;
 }
 
 export const COMPATIBILITIES = ['kubelet', 'evictd'] as const satisfies readonly Compatibility[];
@@ -48,6 +68,12 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** What runs the pods; `auto` is the first that answers at a socket that is known. */
 export const RUNTIMES = ['cgroup', 'cri', 'docker', 'auto'] as const;
 export type RuntimeChoice = (typeof RUNTIMES)[number];
+
+/** What makes containers of Docker or Podman one pod: nothing, one value of a label, a pod of Podman's. */
+export type DockerPods =
+  | { readonly by: 'container' }
+  | { readonly by: 'label'; readonly key: string }
+  | { readonly by: 'podman' };
 
 /** `nice` raises evictd's own CPU priority where that is permitted. */
 export const SCHEDULINGS = ['rr', 'nice', 'normal'] as const;
@@ -78,7 +104,9 @@ export interface Settings {
   readonly podsBy: 'path' | 'rules';
   /** What runs the pods, and the path of the socket at which it is asked; undefined for the usual ones. */
   readonly runtime: { readonly kind: RuntimeChoice; readonly endpoint: string | undefined };
-  /** Rules that say which cgroups are pods. */
+  /** What makes containers of Docker or Podman one pod. */
+  readonly dockerPods: DockerPods;
+  /** Rules that say which cgroups are pods, and what holds for those that a runtime names. */
   readonly podRules: readonly PodRule[];
   /** What is measured for each filesystem's signals; undefined where there is no such filesystem. */
   readonly filesystems: Readonly<Record<FilesystemName, string | undefined>>;
@@ -106,6 +134,11 @@ export interface CheckedSettings {
   readonly warnings: readonly string[];
   /** What is as it should be, and might surprise. */
   readonly notes: readonly string[];
+}
+
+/** Whether nothing names a pod, so that on the host none is, but for what pod parents give. */
+export function namesNoPod({ runtime, pods, podRules }: Settings): boolean {
+  return runtime.kind === 'cgroup' && pods.size === 0 && !podRules.some(isCgroupRule);
 }
 
 /**

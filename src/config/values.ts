@@ -2,6 +2,7 @@
 import { EvictdError } from '../core/errors.ts';
 import { relativePathFault } from './cgroup-path.ts';
 import { parseChoice } from './choice.ts';
+import type { DockerPods } from './settings.ts';
 
 /** What `sun_path` holds, less its ending NUL. Source: unix(7). */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -76,6 +77,40 @@ export function parseEndpoint(text: string): string {
     (path.startsWith('/') ? socketPathFault(path) : 'no unix:///PATH of a socket');
   if (fault === undefined) return path;
   throw new EvictdError('EVICTD_SOCKET_PATH', fault, { value: text });
+}
+
+/** The label of a container's compose project, by which compose itself knows it. */
+const COMPOSE_PROJECT = 'com.docker.compose.project';
+
+/** What `--docker-pods` may say of a label in front of its name. */
+const LABEL = 'label=';
+
+const MAX_LABEL_LENGTH = 1024;
+
+/** @throws EvictdError EVICTD_CHOICE */
+export function parseDockerPods(text: string): DockerPods {
+  if (text.startsWith(LABEL)) {
+    const key = text.slice(LABEL.length);
+    if (key !== '' && key.length <= MAX_LABEL_LENGTH && !key.includes('\0')) {
+      return { by: 'label', key };
+    }
+    const message = `not the name of a label, 1 to ${MAX_LABEL_LENGTH} characters, none of them NUL`;
+    throw new EvictdError('EVICTD_CHOICE', message, { value: text });
+  }
+  switch (parseChoice(text, ['container', 'compose', 'podman', `${LABEL}KEY`])) {
+    case 'compose':
+      return { by: 'label', key: COMPOSE_PROJECT };
+    case 'podman':
+      return { by: 'podman' };
+    default:
+      return { by: 'container' };
+  }
+}
+
+/** As {@link parseDockerPods} reads it. */
+export function formatDockerPods(pods: DockerPods): string {
+  if (pods.by !== 'label') return pods.by;
+  return pods.key === COMPOSE_PROJECT ? 'compose' : `${LABEL}${pods.key}`;
 }
 
 /** @throws EvictdError EVICTD_STATE_DIR for what is neither `none` nor an absolute path */

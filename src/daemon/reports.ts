@@ -18,6 +18,7 @@ import type { NotificationPath } from '../ports/notification.ts';
 import type { Runtime } from '../ports/runtime.ts';
 import type { Logger } from '../surfaces/log.ts';
 import { filesystemKey, reportFlapping, reportLayout, reportPath } from '../surfaces/report.ts';
+import type { RuntimeNotice } from './runtime.ts';
 import type { Wiring } from './wiring.ts';
 
 /** What is degraded where the runtime does not answer. */
@@ -102,6 +103,20 @@ export function reportPods(
       if (reason === undefined) logger.warn({ part: PODS }, 'all pods are listed again');
       else logger.warn({ part: PODS, reason }, 'degraded');
     });
+}
+
+/** Says what is wrong with a pod that a runtime names. All texts are from outside, and logged as data. */
+export function reportPodNotice(
+  logger: Logger,
+  notice: Extract<RuntimeNotice, { kind: 'doubt' | 'fault' }>,
+): void {
+  if (notice.kind === 'fault') {
+    const { podName: pod, reason } = notice.fault;
+    logger.warn({ pod, reason }, 'a label cannot be read: it counts as not given');
+    return;
+  }
+  const { podName: pod, reason, isElsewhere } = notice.doubt;
+  logger[isElsewhere ? 'debug' : 'warn']({ pod, reason }, 'no pod: it is never evicted');
 }
 
 export function reportPaths(logger: Logger, paths$: Observable<NotificationPath>): Subscription {

@@ -1,20 +1,21 @@
 /** The runtime that the settings ask for: cgroups alone, or named by what runs them. */
-import { holdsHost } from '../config/pod-globs.ts';
-import { labelledPod } from '../config/pod-labels.ts';
+import { holdsHost, isHostsOwn } from '../config/pod-globs.ts';
+import { compileRuntimeRules } from '../config/runtime-rules.ts';
 import type { Settings } from '../config/settings.ts';
 import { descendants } from '../kernel/ancestry.ts';
 import { pathIn } from '../kernel/hierarchy.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
-import type { RuntimePod } from '../ports/pod-directory.ts';
-import type { RuleFields } from '../runtimes/cgroup/observe.ts';
 import { cgroupRuntime, type PodSelection } from '../runtimes/cgroup/runtime.ts';
+import type { ClaimedPod, Doubt } from '../runtimes/shared/claims.ts';
 import { type DirectoryNotice, directedRuntime } from '../runtimes/shared/directed.ts';
+import { oncePerPod } from '../runtimes/shared/once-per-pod.ts';
+import { type LabelFault, type PodFieldsFound, podFieldsOf } from './pod-fields.ts';
 import { selectionOf } from './settings.ts';
 import type { DaemonInputs, SelectableRuntime } from './wiring.ts';
 
 export function runtimeOf(
   inputs: DaemonInputs,
-  note: (notice: DirectoryNotice) => void,
+  note: (notice: RuntimeNotice) => void,
 ): SelectableRuntime {
   const { settings, node, native, scheduler, directory } = inputs;
   const cgroups = cgroupRuntime({
@@ -31,19 +32,26 @@ export function runtimeOf(
   const bySettings = (one: Settings): void => cgroups.select(selectionOf(one));
   if (directory === undefined) return { ...cgroups, select: bySettings };
   let current = settings;
-  let pods: readonly RuntimePod[] = [];
-  const pathOf = ({ cgroup }: RuntimePod): string | undefined => pathInNode(node, cgroup);
+  let claimed: readonly ClaimedPod[] = [];
+  let doubts: readonly Doubt[] = [];
+  const pathOf = (cgroup: string): string | undefined => pathInNode(node, cgroup);
+  const tellFaults = oncePerPod<LabelFault>((fault) => note({ kind: 'fault', fault }));
   const select = (): void => {
-    cgroups.select(directedSelection(pods, pathOf, current));
+    const ruleOf = compileRuntimeRules(current.podRules);
+    const found = claimed.map((pod) => podFieldsOf(pod, pathOf, ruleOf));
+    cgroups.select(directedSelection(found, doubts, current));
+    tellFaults(found.flatMap(({ faults }) => faults));
   };
   const directed = directedRuntime({
     cgroups,
     directory,
-    select: (listed) => {
-      pods = listed;
+    select: (pods, ofNone) => {
+      claimed = pods;
+      doubts = ofNone;
       select();
     },
     pathOf,
+    isHosts: isHostsOwn,
     scheduler,
     note,
   });
@@ -56,19 +64,21 @@ export function runtimeOf(
   };
 }
 
+/** What is told of the runtime, and of what is said of its pods. */
+export type RuntimeNotice =
+  | DirectoryNotice
+  /** Said once of each pod. */
+  | { readonly kind: 'fault'; readonly fault: LabelFault };
+
 /** The cgroups that a runtime names, and those that the settings do. */
 function directedSelection(
-  pods: readonly RuntimePod[],
-  pathOf: (pod: RuntimePod) => string | undefined,
+  found: readonly PodFieldsFound[],
+  doubts: readonly Doubt[],
   settings: Settings,
 ): PodSelection {
   const own = selectionOf(settings);
-  const named = new Map(
-    pods.flatMap((pod) => {
-      const path = pathOf(pod);
-      return path === undefined ? [] : [[path, fieldsOf(pod)] as const];
-    }),
-  );
+  const named = new Map(found.flatMap(({ fields }) => [...fields]));
+  const isNone = new Set(doubts.flatMap(({ paths }) => paths));
   return {
     ...own,
     rules: {
@@ -77,18 +87,9 @@ function directedSelection(
       globs: own.rules?.globs ?? [],
       holdsHost,
       named: [...named.keys(), ...(own.rules?.named ?? [])],
-      match: (path) => named.get(path) ?? own.rules?.match(path),
+      match: (path) => named.get(path) ?? (isNone.has(path) ? undefined : own.rules?.match(path)),
     },
   };
-}
-
-/** What labels say of a pod; of what they do not say its cgroup and its containers tell. */
-function fieldsOf({ name, labels, annotations, containers }: RuntimePod): RuleFields {
-  const { faults: _, ...fields } = labelledPod(labels, annotations);
-  const requests = containers.flatMap(({ memoryRequest }) => memoryRequest?.nano ?? []);
-  const memoryRequestNano =
-    requests.length === 0 ? undefined : requests.reduce((sum, nano) => sum + nano, 0n);
-  return { name, ...fields, memoryRequestNano: fields.memoryRequestNano ?? memoryRequestNano };
 }
 
 /** The path of a cgroup relative to the node's; undefined for one that is not in it. */

@@ -2,7 +2,7 @@
 
 import type { SchedulerLike } from 'rxjs';
 import { compilePodRules, holdsHost, podPlacesOf } from '../config/pod-globs.ts';
-import { type Settings, sharedParent } from '../config/settings.ts';
+import { isCgroupRule, type Settings, sharedParent } from '../config/settings.ts';
 import { SIGNALS } from '../core/signal.ts';
 import { findHierarchy, sameGroupIn } from '../kernel/hierarchy.ts';
 import { type NodeCgroup, podParentDirectory } from '../kernel/node-cgroup.ts';
@@ -59,6 +59,8 @@ export const ONLY_AT_START = [
   'stateDir',
   'scheduling',
   'allowPidKill',
+  'runtime',
+  'dockerPods',
 ] as const satisfies readonly (keyof Settings)[];
 
 type OnlyAtStart = Pick<Settings, (typeof ONLY_AT_START)[number]>;
@@ -82,8 +84,8 @@ export function selectionOf({
       ? {}
       : {
           rules: {
-            ...podPlacesOf(podRules),
-            match: compilePodRules(podRules),
+            ...podPlacesOf(podRules.filter(isCgroupRule)),
+            match: compilePodRules(podRules.filter(isCgroupRule)),
             holdsHost,
           },
         }),

@@ -8,19 +8,30 @@ export interface RuntimeContainer {
   /** What it was made of: a name with a tag or digest, as it was asked for. */
   readonly image: string;
   readonly isRunning: boolean;
+  /** Its own cgroup, as {@link RuntimePod.cgroups} has them; undefined where it is not known. */
+  readonly cgroup: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
   /** Undefined where it asks for none, or the runtime does not know. */
   readonly memoryRequest: Quantity | undefined;
 }
 
 /** A pod as the runtime that runs it knows it. All texts are from outside. */
 export interface RuntimePod {
-  /** The runtime's own id: unique, and never given again. */
+  /** The runtime's own id, or of several containers what joins them. */
   readonly id: string;
+  /** Undefined where the runtime has none. */
+  readonly namespace: string | undefined;
   /** `namespace/name`, or the one name that it has. */
   readonly name: string;
   readonly uid: string;
-  /** Its cgroup relative to the root of the memory hierarchy, without a slash in front. */
-  readonly cgroup: string;
+  /**
+   * The cgroups that it is made of, relative to the root of the memory hierarchy, without a slash in front; none
+   * where that is not known. Several where it is no more than its containers.
+   */
+  readonly cgroups: readonly string[];
+  /** Why it is not known what would end with it, so that it is never evicted; undefined where it is. */
+  readonly doubt: string | undefined;
+  /** Of the pod as a whole; its containers have their own. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly containers: readonly RuntimeContainer[];
@@ -39,11 +50,12 @@ export interface PodDirectory {
   /** Hot while subscribed: the listing at once, then each that differs, and each time that it is away. */
   readonly listings$: Observable<PodListing>;
   /**
-   * Has the runtime take note that a pod's processes were ended, and keep it from starting them again.
-   * Cold; completes, or errors when the runtime refuses or does not answer within its deadline.
+   * Has the runtime take note that a pod's processes were ended, and keep it from starting them again: of the
+   * containers that it was listed with. Cold; completes, or errors when the runtime refuses or does not answer
+   * within its deadline.
    */
-  settle(podId: string): Observable<never>;
+  settle(pod: RuntimePod): Observable<never>;
   /** Has the runtime stop a pod with a grace, ms. The same way. */
-  stop(podId: string, gracePeriodMs: number): Observable<never>;
+  stop(pod: RuntimePod, gracePeriodMs: number): Observable<never>;
   close(): void;
 }

@@ -25,6 +25,8 @@ export interface EvictRequest {
   readonly gracePeriodMs: number;
   /** Checks with signal 0 wherever a signal would be sent: nobody is signalled. */
   readonly rehearsal?: boolean;
+  /** With `rehearsal`: checks all processes, not only the first ones. */
+  readonly everyProcess?: boolean;
   /** Asked before a KILL that follows a grace: why there is to be none after all. */
   readonly forbidden?: () => string | undefined;
   /** A shorter grace, ms from the emission on; each emission can only bring KILL forward. */

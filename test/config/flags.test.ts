@@ -99,6 +99,7 @@ describe('loadSettings', () => {
         podsBy: 'path',
         podRules: [],
         runtime: { kind: 'cgroup', endpoint: undefined },
+        dockerPods: { by: 'container' },
         filesystems: { nodefs: '/var/lib', imagefs: undefined, containerfs: undefined },
         polling: POLL_PACES,
         configFile: undefined,

@@ -7,6 +7,8 @@ type Refused = readonly [text: string, code: ErrorCode, printed: string];
 
 const CONFIG = 'EVICTD_CONFIG';
 
+const MATCHERS = 'cgroup, or one of namespace, name, labels, image';
+
 describe('a file that is no configuration', () => {
   it.each<Refused>([
     ['', CONFIG, '1: the file is empty'],
@@ -560,13 +562,72 @@ describe('an EvictdConfiguration', () => {
       '4: polling: disk: assumedFallPerSecond "0": a fall must be above zero',
     ],
     ['pods: {}', CONFIG, '3: pods "{…}": must be a list of rules'],
-    ['pods: [a]', CONFIG, '3: pods[0] "a": must be a map with cgroup'],
-    ['pods: [{}]', CONFIG, '3: pods[0]: lacks cgroup'],
-    ['pods:\n  - name: a', CONFIG, '4: pods[0]: lacks cgroup'],
+    ['pods: [a]', CONFIG, `3: pods[0] "a": must be a map with ${MATCHERS}`],
+    ['pods: [{}]', CONFIG, `3: pods[0]: lacks ${MATCHERS}`],
+    ['pods:\n  - priority: 1', CONFIG, `4: pods[0]: lacks ${MATCHERS}`],
+    [
+      'pods:\n  - cgroup: a\n    namespace: b',
+      CONFIG,
+      '5: pods[0]: namespace "b": a rule is about a cgroup, or about what a runtime names, not about both',
+    ],
+    [
+      'pods:\n  - labels: {a: b}\n    cgroup: a',
+      CONFIG,
+      '4: pods[0]: labels "{…}": a rule is about a cgroup, or about what a runtime names, not about both',
+    ],
+    [
+      'pods: [{image: a, cgroup: b}]',
+      CONFIG,
+      '3: pods[0]: image "a": a rule is about a cgroup, or about what a runtime names, not about both',
+    ],
+    ['pods: [{name: 1}]', CONFIG, '3: pods[0]: name "1": must be a text: put it in quotes'],
+    [
+      'pods: [{name: a/b}]',
+      'EVICTD_POD',
+      '3: pods[0]: name "a/b": a name has no slash: a namespace has a key of its own',
+    ],
+    [
+      'pods: [{namespace: "a/*"}]',
+      'EVICTD_POD',
+      '3: pods[0]: namespace "a/*": a name has no slash: a namespace has a key of its own',
+    ],
+    [
+      'pods: [{name: "web-[01]"}]',
+      'EVICTD_POD',
+      '3: pods[0]: name "web-[01]": a glob has * and ? alone, neither braces nor brackets',
+    ],
+    [
+      'pods: [{image: "a:{1,2}"}]',
+      'EVICTD_POD',
+      '3: pods[0]: image "a:{1,2}": a glob has * and ? alone, neither braces nor brackets',
+    ],
+    [
+      'pods: [{namespace: ""}]',
+      'EVICTD_POD',
+      '3: pods[0]: namespace "": not 1 to 253 characters, none of them NUL',
+    ],
+    [
+      'pods: [{image: "a\\0"}]',
+      'EVICTD_POD',
+      '3: pods[0]: image "a\\u0000": not 1 to 512 characters, none of them NUL',
+    ],
+    ['pods: [{labels: a}]', CONFIG, '3: pods[0]: labels "a": must be a map from labels to texts'],
+    ['pods: [{labels: {}}]', CONFIG, '3: pods[0]: labels "{…}": names no label'],
+    [
+      'pods:\n  - labels:\n      app: 1',
+      CONFIG,
+      '5: pods[0]: labels: app "1": must be a text: put it in quotes',
+    ],
+    [
+      'pods: [{labels: {"": a}}]',
+      'EVICTD_POD',
+      '3: pods[0]: labels:  "a": not 1 to 1024 characters, none of them NUL',
+    ],
     [
       'pods:\n  - cgroup: a\n    prio: 1',
       CONFIG,
-      '5: pods[0]: prio "1": unknown field; known: cgroup, name, priority, memoryRequest, gracePeriod, protected',
+      '5: pods[0]: prio "1": unknown field; known: cgroup, namespace, name, labels, image, priority, ' +
+        'memoryRequest, gracePeriod, protected',
     ],
     [
       'pods:\n  - cgroup: a\n    cgroup: b',
@@ -685,7 +746,66 @@ describe('an EvictdConfiguration', () => {
     expect(load(text).notes[0]).toContain('featureGates');
     const cyclic = `${OWN}pods: &a [*a]\n`;
     expect(describeError(refusal(cyclic))).toBe(
-      `${FILE}:3: pods[0] "[…]": must be a map with cgroup`,
+      `${FILE}:3: pods[0] "[…]": must be a map with ${MATCHERS}`,
+    );
+  });
+
+  it('has rules about what a runtime names', () => {
+    const { settings, warnings } = load(
+      `${OWN}runtime: cri\npods:\n` +
+        '- {namespace: kube-system, protected: true}\n' +
+        '- {name: web-*, labels: {app: "*", tier: ""}, image: "*/nginx:*", priority: 7, gracePeriod: 1m}\n' +
+        '- {cgroup: a, name: b}\n',
+    );
+    const nothing = {
+      priority: undefined,
+      memoryRequestNano: undefined,
+      gracePeriodSeconds: undefined,
+      protected: false,
+    };
+    expect(settings.podRules).toStrictEqual([
+      {
+        ...nothing,
+        namespace: 'kube-system',
+        name: undefined,
+        labels: {},
+        image: undefined,
+        protected: true,
+      },
+      {
+        ...nothing,
+        namespace: undefined,
+        name: 'web-*',
+        labels: { app: '*', tier: '' },
+        image: '*/nginx:*',
+        priority: 7,
+        gracePeriodSeconds: 60,
+      },
+      { ...nothing, cgroup: 'a', name: 'b' },
+    ]);
+    expect([...settings.pods.keys()]).toEqual(['a']);
+    expect(warnings).toEqual([]);
+  });
+
+  it('says which rules the runtime has no pods for', () => {
+    const pods = 'pods:\n- {cgroup: a}\n- {name: b}\n- {namespace: c, protected: true}\n';
+    const why = 'it is about what a runtime names, and runtime is cgroup';
+    expect(load(`${OWN}${pods}`).warnings).toEqual([
+      `pods[1]: never counts: ${why}`,
+      `pods[2]: never counts: ${why}: it protects nothing`,
+    ]);
+    expect(load(`${OWN}runtime: docker\n${pods}`).warnings).toEqual([
+      'pods[2]: never counts: namespaces are those of Kubernetes, and runtime is docker: it protects nothing',
+    ]);
+    expect(load(`${OWN}runtime: auto\n${pods}`).warnings).toEqual([]);
+  });
+
+  it('has at most fifty labels in a rule', () => {
+    const labels = (count: number) =>
+      `${OWN}pods:\n- labels:\n${Array.from({ length: count }, (_, at) => `    l${at}: x\n`).join('')}`;
+    expect(load(labels(50)).settings.podRules).toHaveLength(1);
+    expect(describeError(refusal(labels(51)))).toBe(
+      `${FILE}:5: pods[0]: labels "51": more than 50 labels`,
     );
   });
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compilePodRules, podPlacesOf } from '../../src/config/pod-globs.ts';
-import type { PodRule } from '../../src/config/settings.ts';
+import type { CgroupRule } from '../../src/config/settings.ts';
 
-function rule(cgroup: string, overrides: Partial<PodRule> = {}): PodRule {
+function rule(cgroup: string, overrides: Partial<CgroupRule> = {}): CgroupRule {
   return {
     cgroup,
     name: undefined,

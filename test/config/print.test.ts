@@ -42,6 +42,9 @@ describe('printConfiguration', () => {
         '--node-cgroup': ['n'],
         '--node-name': ['node-1.example'],
         '--pod-parent': ['.', 'a b'],
+        '--runtime': ['docker'],
+        '--runtime-endpoint': ['unix:///run/d.sock'],
+        '--docker-pods': ['label=a b'],
         '--pod': ['a=priority:-1,request:1.5Gi,grace:90s,protected', 'b=', 'c"\n=priority:2'],
         '--eviction-hard': ['memory.available<10%,pid.available<100'],
         '--merge-default-eviction-settings': ['true'],
@@ -88,7 +91,8 @@ describe('printConfiguration', () => {
       'rules',
       {},
       `${OWN}pods:\n- cgroup: kubepods\n- {cgroup: a, name: "yes", memoryRequest: 100m, gracePeriod: 1m}\n` +
-        '- {cgroup: "system.slice/*.service", priority: 0, protected: true}\n- cgroup: system.slice/x.service\n',
+        '- {cgroup: "system.slice/*.service", priority: 0, protected: true}\n- cgroup: system.slice/x.service\n' +
+        '- {namespace: a, name: "no", labels: {a.b/c: "1", d: ""}, image: "*", memoryRequest: 1}\n- name: b\n',
     ],
   ])('of %s gives the same settings again', (_, values, text) => {
     const yaml = printed(values, text);
@@ -104,6 +108,8 @@ describe('printConfiguration', () => {
         'kind: EvictdConfiguration',
         'compatibility: evictd',
         'podParents: []',
+        'runtime: cgroup',
+        'dockerPods: container',
         'evictionHard:',
         '  memory.available: 100Mi',
         '  nodefs.available: 10%',

@@ -62,12 +62,16 @@ class Eviction {
 
   constructor(
     handle: PodHandle,
-    { rehearsal = false, forbidden = () => undefined }: EvictRequest,
+    { rehearsal = false, everyProcess = false, forbidden = () => undefined }: EvictRequest,
     { means, scheduler }: EvictDependencies,
     subscriber: Subscriber<EvictProgress>,
   ) {
     this.#handle = handle;
-    this.#victim = new Victim(handle.held, means, rehearsal);
+    this.#victim = new Victim(
+      handle.held,
+      means,
+      rehearsal ? (everyProcess ? 'all' : 'some') : 'no',
+    );
     this.#forbidden = forbidden;
     this.#scheduler = scheduler;
     this.#subscriber = subscriber;

@@ -1,6 +1,7 @@
 import type { PodObservation, QosClass } from '../../core/pod.ts';
 import { type BytePath, toText } from '../../kernel/byte-path.ts';
 import { oomScoreAdj } from '../../kernel/oom-score-adj.ts';
+import { NO_PROCESS } from '../shared/protection.ts';
 import { type FoundPod, listPods, type PodPlaces } from './discovery.ts';
 import type { HandleCache } from './handle-cache.ts';
 import type { PodHandle } from './pod-handle.ts';
@@ -220,7 +221,7 @@ function protection(
   if (configured.some((one) => isWithin(name, one))) return CONFIGURED;
   if (own.some((directory) => isWithin(directory, path)))
     return 'holds evictd, one of its ancestors or helpers';
-  return isEmpty ? 'holds no process' : undefined;
+  return isEmpty ? NO_PROCESS : undefined;
 }
 
 function isWithin(path: string, top: string): boolean {

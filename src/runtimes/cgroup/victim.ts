@@ -31,6 +31,9 @@ export interface Means {
   readonly oomScoreAdj: (pid: number) => number | undefined;
 }
 
+/** Whether nobody is signalled, and to how many processes it is gone then. */
+export type Rehearsal = 'no' | 'some' | 'all';
+
 export interface VictimRound extends RoundResult {
   /** Why nothing could be done for lack of means. */
   readonly unsupported: string | undefined;
@@ -42,7 +45,7 @@ const NO_REFUSALS: ReadonlyMap<number, string> = new Map();
 export class Victim {
   readonly #pod: BytePath;
   readonly #means: Means;
-  readonly #rehearsal: boolean;
+  readonly #rehearsal: Rehearsal;
   readonly #held: Held = { pidfds: new Map(), signalled: 0 };
   /** Killed through the twin, as far as they are still there. */
   readonly #killedThroughTwin = new Set<number>();
@@ -53,7 +56,7 @@ export class Victim {
   #letFork: (() => void) | undefined;
 
   /** @param pod a path to the held directory of its memory cgroup */
-  constructor(pod: BytePath, means: Means, rehearsal: boolean) {
+  constructor(pod: BytePath, means: Means, rehearsal: Rehearsal) {
     this.#pod = pod;
     this.#means = means;
     this.#rehearsal = rehearsal;
@@ -123,8 +126,12 @@ export class Victim {
     this.#held.pidfds.clear();
   }
 
+  get #isRehearsal(): boolean {
+    return this.#rehearsal !== 'no';
+  }
+
   get #signals(): typeof REAL_SIGNALS | typeof NULL_SIGNALS {
-    return this.#rehearsal ? NULL_SIGNALS : REAL_SIGNALS;
+    return this.#isRehearsal ? NULL_SIGNALS : REAL_SIGNALS;
   }
 
   #round(signal: number, onForks: (why: 'many' | 'more') => void): VictimRound {
@@ -138,7 +145,7 @@ export class Victim {
       isMember,
       veto: this.#veto,
       onForks,
-      ...(this.#rehearsal ? { atMost: REHEARSED_PROCESSES } : {}),
+      ...(this.#rehearsal === 'some' ? { atMost: REHEARSED_PROCESSES } : {}),
     });
     return { ...round, unsupported: undefined };
   }
@@ -160,7 +167,7 @@ export class Victim {
 
   /** Only for a KILL: what is to end by itself may have to fork for it. */
   readonly #onForks = (why: 'many' | 'more'): void => {
-    if (this.#rehearsal) return;
+    if (this.#isRehearsal) return;
     const { twin, pidsTwin, hasPidfd, isOwn } = this.#means;
     if (!this.#forksTried && pidsTwin !== undefined) {
       this.#forksTried = true;
@@ -201,7 +208,7 @@ export class Victim {
       pod: this.#pod,
       cover: 'exactly',
       isOwn,
-      rehearsal: this.#rehearsal,
+      rehearsal: this.#isRehearsal,
     });
     if (killed.pids === undefined) return unsupported(killed.unsafe);
     for (const pid of killed.pids) {

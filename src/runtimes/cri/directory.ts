@@ -17,8 +17,9 @@ import type {
   RuntimeContainer,
   RuntimePod,
 } from '../../ports/pod-directory.ts';
-import { cgroupPathOf } from '../shared/slice.ts';
+import { keptLabels, keptName } from '../shared/texts.ts';
 import type { CriClient } from './client.ts';
+import { bearsUid, cgroupIn, NOT_ITS_OWN, type SandboxStatus } from './pod-cgroup.ts';
 
 /** How often pods are listed, ms: between two listings a new pod is not known, and goes unseen. */
 export const LIST_EACH_MS = 1000;
@@ -59,6 +60,7 @@ interface Container {
   readonly metadata: { readonly name: string } | null;
   readonly image: { readonly image: string } | null;
   readonly state: string;
+  readonly labels: Readonly<Record<string, string>>;
 }
 
 export interface CriDirectoryInputs {
@@ -100,9 +102,9 @@ export function criDirectory({ client, scheduler }: CriDirectoryInputs): PodDire
     defer(() => from(client.call(method, request, deadlineMs))).pipe(ignoreElements());
   return {
     listings$,
-    settle: (podSandboxId) => told('StopPodSandbox', { podSandboxId }, SETTLE_DEADLINE_MS),
-    stop: (podSandboxId, gracePeriodMs) =>
-      defer(() => from(stopPod(client, podSandboxId, gracePeriodMs))).pipe(ignoreElements()),
+    settle: ({ id }) => told('StopPodSandbox', { podSandboxId: id }, SETTLE_DEADLINE_MS),
+    stop: ({ id }, gracePeriodMs) =>
+      defer(() => from(stopPod(client, id, gracePeriodMs))).pipe(ignoreElements()),
     close: () => client.close(),
   };
 }
@@ -118,18 +120,30 @@ function podOf(
   cgroup: string | undefined,
   byPod: ReadonlyMap<string, readonly RuntimeContainer[]>,
 ): RuntimePod | undefined {
-  if (cgroup === undefined || metadata === null) return undefined;
-  const { namespace, name, uid } = metadata;
-  const containers = byPod.get(id) ?? [];
-  return { id, name: `${namespace}/${name}`, uid, cgroup, labels, annotations, containers };
-}
-
-function containerOf({ id, metadata, image, state }: Container): RuntimeContainer {
+  if (metadata === null) return undefined;
+  const { name, uid } = metadata;
+  const namespace = keptName(metadata.namespace);
   return {
     id,
-    name: metadata?.name ?? '',
-    image: image?.image ?? '',
+    namespace,
+    name: `${namespace}/${keptName(name)}`,
+    uid: keptName(uid),
+    cgroups: cgroup === undefined ? [] : [cgroup],
+    doubt: cgroup !== undefined && !bearsUid(cgroup, uid) ? NOT_ITS_OWN : undefined,
+    labels: keptLabels(labels),
+    annotations: keptLabels(annotations),
+    containers: byPod.get(id) ?? [],
+  };
+}
+
+function containerOf({ id, metadata, image, state, labels }: Container): RuntimeContainer {
+  return {
+    id,
+    name: keptName(metadata?.name ?? ''),
+    image: keptName(image?.image ?? ''),
     isRunning: state === 'CONTAINER_RUNNING',
+    cgroup: undefined,
+    labels: keptLabels(labels),
     // CRI says what is limited, and of requests only the share of the processor.
     memoryRequest: undefined,
   };
@@ -157,31 +171,12 @@ async function learnCgroups(
   }
 }
 
-interface SandboxStatus {
-  readonly info: Readonly<Record<string, string>>;
-}
-
 /** gRPC's number for what is not there. */
 const NOT_FOUND = 5;
 
 function unlessGone(error: { readonly code?: number }): undefined {
   if (error.code === NOT_FOUND) return undefined;
   throw error;
-}
-
-/** What it says beyond the protocol is text from outside, and may be anything. */
-function cgroupIn({ info }: SandboxStatus): string | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(info['info'] ?? '');
-  } catch {
-    return undefined;
-  }
-  for (const name of ['config', 'linux', 'cgroup_parent']) {
-    if (typeof value !== 'object' || value === null) return undefined;
-    value = (value as Readonly<Record<string, unknown>>)[name];
-  }
-  return typeof value === 'string' && !value.includes('\0') ? cgroupPathOf(value) : undefined;
 }
 
 /** All containers at once, as the kubelet does, then the sandbox. */

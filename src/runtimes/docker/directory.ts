@@ -1,4 +1,4 @@
-/** The pods of a Docker Engine, or of what speaks its API: each container is a pod of one container. */
+/** The pods of a Docker Engine, or of what speaks its API: containers, each by itself or several together. */
 import Docker from 'dockerode';
 import {
   auditTime,
@@ -18,6 +18,7 @@ import {
 } from 'rxjs';
 import type { Quantity } from '../../core/quantity.ts';
 import type { PodDirectory, PodListing, RuntimePod } from '../../ports/pod-directory.ts';
+import { type PodGrouping, podsOf, type RunningContainer } from './pods.ts';
 
 /** How often containers are listed although no event told of a change, ms. */
 export const LIST_EACH_MS = 10_000;
@@ -53,11 +54,13 @@ export interface DockerDirectoryInputs {
   readonly scheduler: SchedulerLike;
   /** The cgroup of a process relative to the root of the memory hierarchy; undefined where it is gone. */
   readonly cgroupOf: (pid: number) => string | undefined;
+  /** What makes containers one pod. */
+  readonly grouping: PodGrouping;
 }
 
 /** What of a container does not change while it runs. */
 interface Details {
-  readonly cgroup: string;
+  readonly processCgroup: string;
   readonly memoryRequest: Quantity | undefined;
 }
 
@@ -66,13 +69,18 @@ export function dockerDirectory({
   socketPath,
   scheduler,
   cgroupOf,
+  grouping,
 }: DockerDirectoryInputs): PodDirectory {
   // Without a timeout of its own: that would end the stream of events, and a stop with a grace.
   const docker = new Docker({ socketPath });
   const details = new Map<string, Details>();
   let failures = 0;
   const list = async (): Promise<readonly RuntimePod[]> => {
-    const found = (await docker.listContainers({ abortSignal: deadline() })).slice(0, MOST_LISTED);
+    const [listed, podmanPods] = await Promise.all([
+      docker.listContainers({ abortSignal: deadline() }),
+      grouping.by === 'podman' ? podmanPodsOf(docker) : NO_PODS,
+    ]);
+    const found = listed.slice(0, MOST_LISTED);
     const ids = new Set(found.map(({ Id }) => Id));
     for (const id of details.keys()) if (!ids.has(id)) details.delete(id);
     const unknown = [...ids].filter((id) => !details.has(id));
@@ -84,7 +92,12 @@ export function dockerDirectory({
         }),
       );
     }
-    return found.flatMap((container) => podOf(container, details.get(container.Id)));
+    const running = found.flatMap((container): readonly RunningContainer[] => {
+      const known = details.get(container.Id);
+      if (known === undefined) return [];
+      return [{ ...namesOf(container), ...known, podmanPod: podmanPods.get(container.Id) }];
+    });
+    return podsOf(running, grouping);
   };
   const listings$ = defer(() => from(list())).pipe(
     map((pods): PodListing => {
@@ -109,9 +122,9 @@ export function dockerDirectory({
       startWith(undefined),
       switchMap(() => listings$.pipe(repeat({ delay: () => timer(delayMs(), scheduler) }))),
     ),
-    settle: (id) => defer(() => from(stopped(docker, id, 0))).pipe(ignoreElements()),
-    stop: (id, gracePeriodMs) =>
-      defer(() => from(stopped(docker, id, gracePeriodMs))).pipe(ignoreElements()),
+    settle: (pod) => defer(() => from(stopped(docker, pod, 0))).pipe(ignoreElements()),
+    stop: (pod, gracePeriodMs) =>
+      defer(() => from(stopped(docker, pod, gracePeriodMs))).pipe(ignoreElements()),
     close: () => undefined,
   };
 }
@@ -130,12 +143,12 @@ async function detailsOf(
     const { State, HostConfig } = await docker
       .getContainer(id)
       .inspect({ abortSignal: deadline() });
-    const cgroup = State.Running && State.Pid > 0 ? cgroupOf(State.Pid) : undefined;
-    if (cgroup === undefined) return undefined;
+    const processCgroup = State.Running && State.Pid > 0 ? cgroupOf(State.Pid) : undefined;
+    if (processCgroup === undefined) return undefined;
     const reservation = HostConfig.MemoryReservation ?? 0;
     const isReserved = Number.isSafeInteger(reservation) && reservation > 0;
     return {
-      cgroup,
+      processCgroup,
       memoryRequest: isReserved
         ? { nano: BigInt(reservation) * NANO, format: 'binary' }
         : undefined,
@@ -146,40 +159,62 @@ async function detailsOf(
   }
 }
 
-function podOf(
-  { Id, Names, Image, Labels }: Docker.ContainerInfo,
-  details: Details | undefined,
-): readonly RuntimePod[] {
-  if (details === undefined) return [];
+function namesOf({
+  Id,
+  Names,
+  Image,
+  Labels,
+}: Docker.ContainerInfo): Pick<RunningContainer, 'id' | 'name' | 'image' | 'labels'> {
   const [first = Id] = Names;
-  const name = first.replace(/^\//, '');
-  const { cgroup, memoryRequest } = details;
-  return [
-    {
-      id: Id,
-      name,
-      uid: Id,
-      cgroup,
-      labels: Labels,
-      annotations: {},
-      containers: [{ id: Id, name, image: Image, isRunning: true, memoryRequest }],
-    },
-  ];
+  return { id: Id, name: first.replace(/^\//, ''), image: Image, labels: Labels };
+}
+
+type PodmanPods = ReadonlyMap<string, { readonly id: string; readonly name: string }>;
+
+const NO_PODS: PodmanPods = new Map();
+
+/** Podman's own list, which the API of Docker has no field for. */
+const PODMAN_LIST = '/v4.0.0/libpod/containers/json';
+
+/** By the ids of their containers. Rejects where the engine is not Podman. */
+async function podmanPodsOf(docker: Docker): Promise<PodmanPods> {
+  const listed = await new Promise<unknown>((resolve, reject) => {
+    const statusCodes = { 200: true, 404: 'the engine is not Podman', 500: 'server error' };
+    const request = { path: PODMAN_LIST, method: 'GET', statusCodes, abortSignal: deadline() };
+    docker.modem.dial(request, (error, result) => {
+      if (error) reject(error instanceof Error ? error : new Error(String(error)));
+      else resolve(result);
+    });
+  });
+  if (!Array.isArray(listed)) throw new Error('the engine is not Podman');
+  return new Map(
+    listed.slice(0, MOST_LISTED).flatMap((one: unknown) => {
+      const { Id, Pod, PodName } = one as Readonly<Record<string, unknown>>;
+      const isInPod = typeof Id === 'string' && typeof Pod === 'string' && Pod !== '';
+      if (!isInPod) return [];
+      return [[Id, { id: Pod, name: typeof PodName === 'string' ? PodName : Pod }] as const];
+    }),
+  );
 }
 
 /**
  * A stop ends what its restart policy would bring back, also where the process is dead already: the engine
  * notes that somebody wanted it to end.
  */
-async function stopped(docker: Docker, id: string, graceMs: number): Promise<void> {
+async function stopped(docker: Docker, pod: RuntimePod, graceMs: number): Promise<void> {
   const grace = Math.ceil(graceMs / 1000);
   const signal = AbortSignal.timeout(graceMs + STOP_MARGIN_MS);
-  try {
-    await docker.getContainer(id).stop({ t: grace, abortSignal: signal });
-  } catch (error) {
-    const { statusCode } = error as { readonly statusCode?: number };
-    if (statusCode !== NOT_MODIFIED && statusCode !== NOT_FOUND) throw error;
-  }
+  const stops = await Promise.allSettled(
+    pod.containers.map(({ id }) =>
+      docker.getContainer(id).stop({ t: grace, abortSignal: signal }).catch(unlessStopped),
+    ),
+  );
+  for (const stop of stops) if (stop.status === 'rejected') throw stop.reason;
+}
+
+function unlessStopped(error: { readonly statusCode?: number }): void {
+  const { statusCode } = error;
+  if (statusCode !== NOT_MODIFIED && statusCode !== NOT_FOUND) throw error;
 }
 
 /** Emits at each change of a container; completes or errors when the engine ends the stream. */
