@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { hostname, setPriority } from 'node:os';
+import { hostname, setPriority, totalmem } from 'node:os';
 import { isatty } from 'node:tty';
 import {
   EMPTY,
@@ -363,7 +363,7 @@ async function openDirectory(
       import('../runtimes/cri/directory.ts'),
     ]);
     const client = criClient(`unix://${socketPath}`, () => Date.now());
-    return criDirectory({ client, scheduler: liveScheduler });
+    return criDirectory({ client, scheduler: liveScheduler, machineMemoryBytes: totalmem });
   }
   const { dockerDirectory } = await import('../runtimes/docker/directory.ts');
   return dockerDirectory({

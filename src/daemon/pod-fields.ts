@@ -23,6 +23,7 @@ export interface PodFieldsFound {
  *
  * - What the first rule says that matches it wins over its labels, each field by itself; whatever protects it
  *   protects it.
+ * - One that is critical to the node is protected.
  * - Of several containers the highest priority and the longest grace count, and one that is protected protects
  *   all. What they ask for is added up, where neither the rule nor a label of the pod itself says it.
  */
@@ -49,7 +50,7 @@ export function podFieldsOf(
     priority: rule?.priority ?? most(all.map(({ priority }) => priority)),
     gracePeriodSeconds:
       rule?.gracePeriodSeconds ?? most(all.map(({ gracePeriodSeconds }) => gracePeriodSeconds)),
-    protected: rule?.protected === true || all.some((one) => one.protected),
+    protected: pod.isCritical || rule?.protected === true || all.some((one) => one.protected),
   };
   const requests = requestsOf(
     paths,

@@ -31,6 +31,8 @@ export interface RuntimePod {
   readonly cgroups: readonly string[];
   /** Why it is not known what would end with it, so that it is never evicted; undefined where it is. */
   readonly doubt: string | undefined;
+  /** Whether what made it has it kept as the node itself is. */
+  readonly isCritical: boolean;
   /** Of the pod as a whole; its containers have their own. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;

@@ -1,8 +1,8 @@
 import { mkdtempSync } from 'node:fs';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeWith } from '../support/skip.ts';
 import { faultRounds } from './fault-rounds.ts';
-import { leakStories } from './leak-stories.ts';
+import { isAlive, isGone, leakStories, stage } from './leak-stories.ts';
 import { startContainerd } from './support/containerd.ts';
 import { criHost } from './support/cri-host.ts';
 import type { RuntimeHost } from './support/runtime-host.ts';
@@ -22,5 +22,18 @@ describeWith(NEEDS, 'containerd', () => {
   afterAll(() => host.remove());
 
   leakStories(() => host);
+
+  it('evicts the one of two pods that leaks, where both have one cgroup for parent', async () => {
+    const { holds, leaks, watch, knows } = stage(host);
+    const sharedCgroup = 'shared';
+    const web = await holds('web', 40, { sharedCgroup });
+    const leak = await leaks('leak', { mib: 600, sharedCgroup });
+    const daemon = await watch();
+    await knows(daemon, [web, leak]);
+    leak.begin();
+    expect(await daemon.ended(1)).toMatchObject([{ pod: leak.name, outcome: 'evicted' }]);
+    await isGone(host, leak);
+    await isAlive(host, web);
+  });
   faultRounds('containerd', () => host);
 });

@@ -26,6 +26,7 @@ export function runtimePod(id: string, overrides: Partial<RuntimePod> = {}): Run
     uid: id,
     cgroups: [`docker/${id}`],
     doubt: undefined,
+    isCritical: false,
     labels: {},
     annotations: {},
     containers: [runtimeContainer(id)],

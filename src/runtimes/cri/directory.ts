@@ -19,7 +19,8 @@ import type {
 } from '../../ports/pod-directory.ts';
 import { keptLabels, keptName } from '../shared/texts.ts';
 import type { CriClient } from './client.ts';
-import { bearsUid, cgroupIn, NOT_ITS_OWN, type SandboxStatus } from './pod-cgroup.ts';
+import { bearsUid, type Said, saidIn, type VerboseStatus } from './pod-cgroup.ts';
+import { isKubelets, isNodeCritical, requestBytes } from './requests.ts';
 
 /** How often pods are listed, ms: between two listings a new pod is not known, and goes unseen. */
 export const LIST_EACH_MS = 1000;
@@ -37,7 +38,7 @@ const STOP_MARGIN_MS = 2000;
 /** How many sandboxes and containers are looked at. */
 const MOST_LISTED = 20_000;
 
-/** How many sandboxes are asked for their cgroup at a time. */
+/** How many sandboxes and containers are asked for their cgroups at a time. */
 const ASKED_AT_ONCE = 8;
 
 interface Metadata {
@@ -66,11 +67,17 @@ interface Container {
 export interface CriDirectoryInputs {
   readonly client: CriClient;
   readonly scheduler: SchedulerLike;
+  /** What a kubelet works requests out against. */
+  readonly machineMemoryBytes: () => number;
 }
 
+const NANO = 1_000_000_000n;
+
 /** Of a sandbox only one that is ready runs anything. */
-export function criDirectory({ client, scheduler }: CriDirectoryInputs): PodDirectory {
-  const cgroups = new Map<string, string | undefined>();
+export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
+  const { client, scheduler } = inputs;
+  const ofSandboxes = new Map<string, Said>();
+  const ofContainers = new Map<string, Said>();
   let failures = 0;
   const list = async (): Promise<readonly RuntimePod[]> => {
     const [{ items }, { containers }] = await Promise.all([
@@ -78,14 +85,28 @@ export function criDirectory({ client, scheduler }: CriDirectoryInputs): PodDire
       client.call<{ readonly containers: readonly Container[] }>('ListContainers'),
     ]);
     const ready = items.filter(({ state }) => state === 'SANDBOX_READY').slice(0, MOST_LISTED);
-    await learnCgroups(client, ready, cgroups);
-    const byPod = new Map<string, RuntimeContainer[]>();
+    await learn(ready, ofSandboxes, (podSandboxId) =>
+      client.call('PodSandboxStatus', { podSandboxId, verbose: true }),
+    );
+    const byId = new Map(ready.map((sandbox) => [sandbox.id, sandbox]));
+    const byPod = new Map<string, Container[]>();
     for (const container of containers.slice(0, MOST_LISTED)) {
       const ofPod = byPod.get(container.podSandboxId);
-      if (ofPod === undefined) byPod.set(container.podSandboxId, [containerOf(container)]);
-      else ofPod.push(containerOf(container));
+      if (ofPod === undefined) byPod.set(container.podSandboxId, [container]);
+      else ofPod.push(container);
     }
-    return ready.flatMap((sandbox) => podOf(sandbox, cgroups.get(sandbox.id), byPod) ?? []);
+    const asked = [...byPod].flatMap(([id, own]) => {
+      const sandbox = byId.get(id);
+      if (sandbox === undefined || !tellsMore(sandbox, ofSandboxes.get(id))) return [];
+      return own.filter(isRunning);
+    });
+    await learn(asked, ofContainers, (containerId) =>
+      client.call('ContainerStatus', { containerId, verbose: true }),
+    );
+    return ready.flatMap(
+      (sandbox) =>
+        podOf(inputs, sandbox, byPod.get(sandbox.id) ?? [], ofSandboxes, ofContainers) ?? [],
+    );
   };
   const listings$ = defer(() => from(list())).pipe(
     map((pods): PodListing => {
@@ -115,57 +136,101 @@ function delayMs(failures: number): number {
     : Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
 }
 
+/** Whether its containers tell what the sandbox does not: a kubelet's requests, or where the pod is. */
+function tellsMore({ metadata }: Sandbox, said: Said | undefined): boolean {
+  const { parent } = said ?? {};
+  return parent !== undefined && (isKubelets(parent) || !bearsUid(parent, metadata?.uid ?? ''));
+}
+
+function isRunning({ state }: Container): boolean {
+  return state === 'CONTAINER_RUNNING';
+}
+
 function podOf(
+  { machineMemoryBytes }: CriDirectoryInputs,
   { id, metadata, labels, annotations }: Sandbox,
-  cgroup: string | undefined,
-  byPod: ReadonlyMap<string, readonly RuntimeContainer[]>,
+  own: readonly Container[],
+  ofSandboxes: ReadonlyMap<string, Said>,
+  ofContainers: ReadonlyMap<string, Said>,
 ): RuntimePod | undefined {
   if (metadata === null) return undefined;
   const { name, uid } = metadata;
   const namespace = keptName(metadata.namespace);
+  const said = ofSandboxes.get(id);
+  const parent = said?.parent ?? '';
+  const isOwn = bearsUid(parent, uid);
+  const containers = own.map((container) => {
+    const its = ofContainers.get(container.id);
+    const isRequest = isKubelets(parent) && its?.resources !== undefined;
+    const bytes = isRequest ? requestBytes(its.resources, machineMemoryBytes()) : undefined;
+    return containerOf(container, isOwn ? undefined : its?.own, bytes);
+  });
+  const resources = own.flatMap((container) => ofContainers.get(container.id)?.resources ?? []);
+  const { cgroups, doubt } = isOwn
+    ? { cgroups: [parent], doubt: undefined }
+    : apart(said, containers);
   return {
     id,
     namespace,
     name: `${namespace}/${keptName(name)}`,
     uid: keptName(uid),
-    cgroups: cgroup === undefined ? [] : [cgroup],
-    doubt: cgroup !== undefined && !bearsUid(cgroup, uid) ? NOT_ITS_OWN : undefined,
+    cgroups,
+    doubt,
+    isCritical: isNodeCritical(parent, resources),
     labels: keptLabels(labels),
     annotations: keptLabels(annotations),
-    containers: byPod.get(id) ?? [],
+    containers,
   };
 }
 
-function containerOf({ id, metadata, image, state, labels }: Container): RuntimeContainer {
+/** Of a pod whose cgroup is not called after it, and may be others' too: the sandbox's own and its containers'. */
+function apart(
+  said: Said | undefined,
+  containers: readonly RuntimeContainer[],
+): Pick<RuntimePod, 'cgroups' | 'doubt'> {
+  const running = containers.filter((one) => one.isRunning);
+  const cgroups = [said?.own, ...running.map(({ cgroup }) => cgroup)];
+  const known = cgroups.filter((one) => one !== undefined);
+  return {
+    cgroups: known,
+    doubt: known.length < cgroups.length ? 'it is not known which cgroups are its own' : undefined,
+  };
+}
+
+function containerOf(
+  container: Container,
+  cgroup: string | undefined,
+  memoryRequestBytes: number | undefined,
+): RuntimeContainer {
+  const { id, metadata, image, labels } = container;
   return {
     id,
     name: keptName(metadata?.name ?? ''),
     image: keptName(image?.image ?? ''),
-    isRunning: state === 'CONTAINER_RUNNING',
-    cgroup: undefined,
+    isRunning: isRunning(container),
+    cgroup,
     labels: keptLabels(labels),
-    // CRI says what is limited, and of requests only the share of the processor.
-    memoryRequest: undefined,
+    memoryRequest:
+      memoryRequestBytes === undefined
+        ? undefined
+        : { nano: BigInt(memoryRequestBytes) * NANO, format: 'binary' },
   };
 }
 
-/** Asks for the cgroups of sandboxes that are new, and forgets those that are gone. */
-async function learnCgroups(
-  client: CriClient,
-  sandboxes: readonly Sandbox[],
-  known: Map<string, string | undefined>,
+/** Asks for what is said of those that are new, and forgets those that are gone. */
+async function learn(
+  all: readonly { readonly id: string }[],
+  known: Map<string, Said>,
+  ask: (id: string) => Promise<VerboseStatus>,
 ): Promise<void> {
-  const ids = new Set(sandboxes.map(({ id }) => id));
+  const ids = new Set(all.map(({ id }) => id));
   for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
   const unknown = [...ids].filter((id) => !known.has(id));
   while (unknown.length > 0) {
-    const some = unknown.splice(0, ASKED_AT_ONCE);
     await Promise.all(
-      some.map(async (podSandboxId) => {
-        const status = await client
-          .call<SandboxStatus>('PodSandboxStatus', { podSandboxId, verbose: true })
-          .catch(unlessGone);
-        if (status !== undefined) known.set(podSandboxId, cgroupIn(status));
+      unknown.splice(0, ASKED_AT_ONCE).map(async (id) => {
+        const status = await ask(id).catch(unlessGone);
+        if (status !== undefined) known.set(id, saidIn(status, id));
       }),
     );
   }

@@ -89,6 +89,7 @@ function podOf(
     uid: id,
     cgroups,
     doubt: doubt ?? isLost,
+    isCritical: false,
     labels,
     annotations: {},
     containers,

@@ -39,6 +39,8 @@ export interface PodOptions {
   readonly uid?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
+  /** The cgroup below the parent in which its containers are made, others' too; by default one of its own. */
+  readonly sharedCgroup?: string;
   /** By default busybox. */
   readonly image?: string;
 }
@@ -77,7 +79,8 @@ export function podMaker(socketPath: string, directory: string): PodMaker {
         image = BUSYBOX_IMAGE,
         ...texts
       } = options;
-      const cgroup = `${parent}/kubepods/burstable/pod${uid}`;
+      const { sharedCgroup } = options;
+      const cgroup = `${parent}/${sharedCgroup ?? `kubepods/burstable/pod${uid}`}`;
       const logDirectory = path.join(directory, 'pods', uid);
       mkdirSync(logDirectory, { recursive: true });
       const sandboxConfig = {
@@ -105,7 +108,8 @@ export function podMaker(socketPath: string, directory: string): PodMaker {
         },
       });
       await call('StartContainer', { containerId });
-      return { sandboxId: podSandboxId, containerId, uid, cgroup };
+      const own = sharedCgroup === undefined ? cgroup : `${cgroup}/${containerId}`;
+      return { sandboxId: podSandboxId, containerId, uid, cgroup: own };
     },
     close: () => service.close(),
   };

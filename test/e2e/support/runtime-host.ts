@@ -15,6 +15,8 @@ export interface RunOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** By default busybox. */
   readonly image?: string;
+  /** With CRI: the cgroup, below the node's, in which its containers are made, others' too. */
+  readonly sharedCgroup?: string;
   /** Where the runtime brings up again what has ended. */
   readonly restart?: 'always';
 }

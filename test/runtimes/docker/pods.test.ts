@@ -39,6 +39,7 @@ describe('podsOf', () => {
       uid: 'c1',
       cgroups: ['docker/c1'],
       doubt: undefined,
+      isCritical: false,
       labels: { app: 'web' },
       annotations: {},
       containers: [
