@@ -1,0 +1,99 @@
+/** Which runtime says what pods there are. */
+import { existsSync } from 'node:fs';
+import type { RuntimeChoice, Settings } from '../config/settings.ts';
+import { cgroupOf, type Hierarchy, pathIn } from '../kernel/hierarchy.ts';
+import type { NodeCgroup } from '../kernel/node-cgroup.ts';
+import type { PodDirectory } from '../ports/pod-directory.ts';
+import { foundDirectory } from '../runtimes/shared/found.ts';
+import { liveScheduler } from '../sources/live-scheduler.ts';
+import type { Logger } from '../surfaces/log.ts';
+
+type Protocol = Exclude<RuntimeChoice, 'cgroup' | 'auto'>;
+
+interface KnownSocket {
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly path: string;
+}
+
+/** Where runtimes listen by default, the one to be preferred first. */
+export const KNOWN_SOCKETS: readonly KnownSocket[] = [
+  { name: 'containerd', protocol: 'cri', path: '/run/containerd/containerd.sock' },
+  { name: 'containerd of k3s', protocol: 'cri', path: '/run/k3s/containerd/containerd.sock' },
+  { name: 'CRI-O', protocol: 'cri', path: '/run/crio/crio.sock' },
+  { name: 'Docker', protocol: 'docker', path: '/var/run/docker.sock' },
+  { name: 'Podman', protocol: 'docker', path: '/run/podman/podman.sock' },
+];
+
+/**
+ * What runs the pods; undefined where nobody is asked. No answer is waited for: a runtime that is not there is
+ * looked for again. A client is loaded for what was named, or is there, alone.
+ */
+export async function openDirectory(
+  { runtime, dockerPods }: Settings,
+  { hierarchy }: NodeCgroup,
+  logger: Logger,
+): Promise<PodDirectory | undefined> {
+  const { kind, endpoint } = runtime;
+  if (kind === 'cgroup') return undefined;
+  const open = (protocol: Protocol, socketPath: string) =>
+    protocol === 'cri' ? openCri(socketPath) : openDocker(socketPath, dockerPods, hierarchy);
+  const candidates = socketsFor(kind, endpoint).map(({ name, protocol, path }) => ({
+    name,
+    socketPath: path,
+    isThere: () => existsSync(path),
+    open: () => open(protocol, path),
+  }));
+  const [first, ...others] = candidates;
+  if (first !== undefined && others.length === 0) return first.open();
+  return foundDirectory({
+    candidates,
+    scheduler: liveScheduler,
+    onChoice: ({ name, socketPath, reason }) =>
+      logger.info({ runtime: name, socket: socketPath, reason }, 'runtime chosen'),
+  });
+}
+
+/** The sockets at which to look: the known ones of a protocol or of both, or the one given. */
+export function socketsFor(
+  kind: Exclude<RuntimeChoice, 'cgroup'>,
+  endpoint: string | undefined,
+): readonly KnownSocket[] {
+  const isMeant = (protocol: Protocol): boolean => kind === 'auto' || kind === protocol;
+  if (endpoint === undefined) return KNOWN_SOCKETS.filter(({ protocol }) => isMeant(protocol));
+  const protocols = ['cri', 'docker'] as const satisfies readonly Protocol[];
+  return protocols
+    .filter(isMeant)
+    .map((protocol) => ({ name: NAMES[protocol], protocol, path: endpoint }));
+}
+
+const NAMES: Readonly<Record<Protocol, string>> = {
+  cri: 'a runtime that speaks CRI',
+  docker: 'an engine that speaks Docker’s API',
+};
+
+async function openCri(socketPath: string): Promise<PodDirectory> {
+  const [{ criClient }, { criDirectory }] = await Promise.all([
+    import('../runtimes/cri/client.ts'),
+    import('../runtimes/cri/directory.ts'),
+  ]);
+  const client = criClient(`unix://${socketPath}`, () => Date.now());
+  return criDirectory({ client, scheduler: liveScheduler });
+}
+
+async function openDocker(
+  socketPath: string,
+  grouping: Settings['dockerPods'],
+  hierarchy: Hierarchy,
+): Promise<PodDirectory> {
+  const { dockerDirectory } = await import('../runtimes/docker/directory.ts');
+  return dockerDirectory({
+    socketPath,
+    scheduler: liveScheduler,
+    grouping,
+    cgroupOf: (pid) => {
+      const directory = cgroupOf(pid, 'memory', hierarchy);
+      return directory === undefined ? undefined : pathIn(hierarchy, directory).slice(1);
+    },
+  });
+}
