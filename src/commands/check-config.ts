@@ -27,6 +27,7 @@ import {
   hostFigures,
   levelHere,
 } from './host-figures.ts';
+import { kubeletConflict, ON_KUBELETS } from './kubelet-guard.ts';
 
 /**
  * `evictd check-config`: prints the effective thresholds, each note and warning, how pods would be ended
@@ -50,6 +51,7 @@ export async function checkConfigCommand(values: FlagValues): Promise<number> {
   const warnings = [
     ...checked.warnings,
     ...hostWarnings(settings, liveScheduler),
+    ...('node' in here ? await kubeletWarnings(settings, here.node) : []),
     ...troubleWarnings(figures),
   ];
   const killing = killingOf({
@@ -139,6 +141,13 @@ function hostOf(
     // What is no refusal of evictd's says nothing of the settings.
     return { refusal: error instanceof EvictdError ? describeError(error) : undefined };
   }
+}
+
+/** A kubelet that evicts the same pods. */
+async function kubeletWarnings(settings: Settings, node: NodeCgroup): Promise<readonly string[]> {
+  const conflict = settings.besideKubelet ? undefined : await kubeletConflict(settings, node);
+  if (conflict === undefined) return [];
+  return [settings.dryRun ? conflict : `run would refuse here: ${conflict}; ${ON_KUBELETS}`];
 }
 
 /** What cannot be read on this host. */

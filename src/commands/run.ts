@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { hostname, setPriority, totalmem } from 'node:os';
+import { hostname, setPriority } from 'node:os';
 import { isatty } from 'node:tty';
 import {
   EMPTY,
@@ -24,11 +24,9 @@ import { ONLY_AT_START } from '../daemon/settings.ts';
 import type { Daemon, Keeping } from '../daemon/wiring.ts';
 import { createDaemon } from '../daemon.ts';
 import { bootClock } from '../kernel/boot.ts';
-import { cgroupOf, pathIn } from '../kernel/hierarchy.ts';
 import { type NodeCgroup, podParentDirectory, resolveNodeCgroup } from '../kernel/node-cgroup.ts';
 import { isExiting, statField } from '../kernel/process-stat.ts';
 import { loadNative, type NativeAddon } from '../native/index.ts';
-import type { PodDirectory } from '../ports/pod-directory.ts';
 import { liveScheduler, monotonicMs } from '../sources/live-scheduler.ts';
 import { type FoundState, type StateFile, stateFile, type Writer } from '../state/file.ts';
 import { type Log, openLog } from '../surfaces/log.ts';
@@ -37,7 +35,9 @@ import { openSink } from '../surfaces/sink.ts';
 import { type Samples, type StatusSocket, serveStatus } from '../surfaces/socket.ts';
 import { STATE, statusDocument } from '../surfaces/status.ts';
 import { unlimitedWarnings } from './check-config.ts';
+import { kubeletConflict, ON_KUBELETS } from './kubelet-guard.ts';
 import type { Reloaded, TellHangups } from './reload.ts';
+import { openDirectory } from './runtime-choice.ts';
 import { packageVersion } from './version.ts';
 
 /** How long log lines may take to get out at the end, ms. */
@@ -60,6 +60,10 @@ export async function runCommand(
 ): Promise<number> {
   const node = resolveNodeCgroup(settings.nodeCgroup);
   const parents = settings.podParents.map((parent) => podParentDirectory(node, parent));
+  const conflict = settings.besideKubelet ? undefined : await kubeletConflict(settings, node);
+  if (conflict !== undefined && !settings.dryRun) {
+    throw new EvictdError('EVICTD_KUBELET_EVICTS', `${conflict}; ${ON_KUBELETS}`);
+  }
   const isTerminal = isatty(STANDARD_OUTPUT);
   const stopped = firstValueFrom(stopSignals(isTerminal));
   const log = await openLog(
@@ -68,6 +72,7 @@ export async function runCommand(
     isTerminal,
   );
   for (const warning of warnings) log.logger.warn(warning);
+  if (conflict !== undefined) log.logger.warn({ reason: conflict }, 'a kubelet evicts too');
   if (node.isRoot && parents.length === 0 && namesNoPod(settings)) {
     log.logger.warn(
       'nothing is evictable: on the host a pod is what --pod names or what lies below a --pod-parent',
@@ -95,7 +100,7 @@ export async function runCommand(
     scheduler: liveScheduler,
     logger: log.logger,
     keeping,
-    directory: await openDirectory(settings, node),
+    directory: await openDirectory(settings, node, log.logger),
   };
   const daemon = createDaemon(inputs);
   if (trouble !== undefined) daemon.degrade(STATE, trouble);
@@ -341,40 +346,6 @@ function foundSnapshot(found: FoundState, store: StateFile, log: Log): Keeping['
 function lives({ pid, startTime }: Writer): boolean {
   const isKnown = pid !== process.pid && startTime !== '';
   return isKnown && statField(pid, 'startTime') === startTime && !isExiting(pid);
-}
-
-/** Where runtimes listen by default, the first that is there first. */
-const SOCKETS = {
-  cri: ['/run/containerd/containerd.sock', '/run/crio/crio.sock'],
-  docker: ['/var/run/docker.sock', '/run/podman/podman.sock'],
-} as const;
-
-/** What runs the pods; its client is loaded for the one that was chosen alone. */
-async function openDirectory(
-  { runtime, dockerPods }: Settings,
-  { hierarchy }: NodeCgroup,
-): Promise<PodDirectory | undefined> {
-  const { kind, endpoint } = runtime;
-  if (kind === 'cgroup' || kind === 'auto') return undefined;
-  const socketPath = endpoint ?? SOCKETS[kind].find((path) => existsSync(path)) ?? SOCKETS[kind][0];
-  if (kind === 'cri') {
-    const [{ criClient }, { criDirectory }] = await Promise.all([
-      import('../runtimes/cri/client.ts'),
-      import('../runtimes/cri/directory.ts'),
-    ]);
-    const client = criClient(`unix://${socketPath}`, () => Date.now());
-    return criDirectory({ client, scheduler: liveScheduler, machineMemoryBytes: totalmem });
-  }
-  const { dockerDirectory } = await import('../runtimes/docker/directory.ts');
-  return dockerDirectory({
-    socketPath,
-    scheduler: liveScheduler,
-    grouping: dockerPods,
-    cgroupOf: (pid) => {
-      const directory = cgroupOf(pid, 'memory', hierarchy);
-      return directory === undefined ? undefined : pathIn(hierarchy, directory).slice(1);
-    },
-  });
 }
 
 /** What a default socket may fail with and be left out. */

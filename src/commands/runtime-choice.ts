@@ -1,5 +1,6 @@
 /** Which runtime says what pods there are. */
 import { existsSync } from 'node:fs';
+import { totalmem } from 'node:os';
 import type { RuntimeChoice, Settings } from '../config/settings.ts';
 import { cgroupOf, type Hierarchy, pathIn } from '../kernel/hierarchy.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
@@ -78,7 +79,7 @@ async function openCri(socketPath: string): Promise<PodDirectory> {
     import('../runtimes/cri/directory.ts'),
   ]);
   const client = criClient(`unix://${socketPath}`, () => Date.now());
-  return criDirectory({ client, scheduler: liveScheduler });
+  return criDirectory({ client, scheduler: liveScheduler, machineMemoryBytes: totalmem });
 }
 
 async function openDocker(

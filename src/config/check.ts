@@ -134,6 +134,7 @@ export function checkGiven({ given, file }: Origin): Checked {
       kind: texts.last('--runtime', (text) => parseChoice(text, RUNTIMES)),
       endpoint: texts.all('--runtime-endpoint', parseEndpoint).at(-1),
     },
+    besideKubelet: texts.last('--beside-kubelet', parseSwitch),
     dockerPods: texts.last('--docker-pods', parseDockerPods),
     filesystems,
     polling: pollingOf(given.polling),

@@ -160,6 +160,17 @@ export const OPTIONS = {
     commands: DAEMON,
     key: { name: 'dockerPods', type: 'text' },
   },
+  '--beside-kubelet': {
+    aliases: [],
+    value: undefined,
+    repeatable: false,
+    default: 'false',
+    description:
+      'evict although a kubelet of this machine evicts the same pods; without it evictd refuses to start, but for ' +
+      'a dry run',
+    commands: DAEMON,
+    key: { name: 'besideKubelet', type: 'switch' },
+  },
   '--pod': {
     aliases: [],
     value: 'NAME=priority:N,request:Q,grace:D,protected',

@@ -89,6 +89,11 @@ export function holdsHost(path: string): boolean {
   return path.split('/').some((component) => SYSTEM_UNITS.some((unit) => unit.test(component)));
 }
 
+/** Whether a path lies where a kubelet keeps its pods. */
+export function isInKubepods(path: string): boolean {
+  return path.split('/').some((component) => KUBEPODS_NAME.test(component));
+}
+
 /** Whether a path names what holds the host, or other units: a pod there would take them along. */
 export function isHostsOwn(path: string): boolean {
   const last = path.slice(path.lastIndexOf('/') + 1);

@@ -30,6 +30,7 @@ export function printConfiguration({ settings, signals, enforcements }: Checked)
     runtime: settings.runtime.kind,
     runtimeEndpoint: settings.runtime.endpoint,
     dockerPods: formatDockerPods(settings.dockerPods),
+    besideKubelet: settings.besideKubelet,
     // Rules, even none, say that nothing else is a pod.
     pods:
       settings.podsBy === 'path' && settings.podRules.length === 0

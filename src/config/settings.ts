@@ -106,6 +106,8 @@ export interface Settings {
   readonly runtime: { readonly kind: RuntimeChoice; readonly endpoint: string | undefined };
   /** What makes containers of Docker or Podman one pod. */
   readonly dockerPods: DockerPods;
+  /** Whether it does not matter that a kubelet evicts the same pods. */
+  readonly besideKubelet: boolean;
   /** Rules that say which cgroups are pods, and what holds for those that a runtime names. */
   readonly podRules: readonly PodRule[];
   /** What is measured for each filesystem's signals; undefined where there is no such filesystem. */

@@ -59,6 +59,11 @@ export const ERRORS = {
     exitStatus: 9,
     meaning: 'a kubelet cannot be asked, refuses, or does not answer as one',
   },
+  EVICTD_KUBELET_EVICTS: {
+    exitStatus: 11,
+    meaning:
+      'a kubelet of this machine evicts the same pods, or it cannot be told that it does not',
+  },
   EVICTD_MANIFEST: { exitStatus: 2, meaning: 'a file of pods that cannot be read' },
   EVICTD_SCENARIO: { exitStatus: 2, meaning: 'a scenario that cannot be read' },
   EVICTD_OUTPUT: {

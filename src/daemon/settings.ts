@@ -61,6 +61,7 @@ export const ONLY_AT_START = [
   'allowPidKill',
   'runtime',
   'dockerPods',
+  'besideKubelet',
 ] as const satisfies readonly (keyof Settings)[];
 
 type OnlyAtStart = Pick<Settings, (typeof ONLY_AT_START)[number]>;

@@ -100,6 +100,7 @@ describe('loadSettings', () => {
         podRules: [],
         runtime: { kind: 'cgroup', endpoint: undefined },
         dockerPods: { by: 'container' },
+        besideKubelet: false,
         filesystems: { nodefs: '/var/lib', imagefs: undefined, containerfs: undefined },
         polling: POLL_PACES,
         configFile: undefined,
