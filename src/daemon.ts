@@ -102,6 +102,11 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         logger.warn({ pod, reason }, 'the runtime took no note of the end of a pod');
         return;
       }
+      case 'unstopped': {
+        const { podName: pod, reason } = notice;
+        logger.warn({ pod, reason }, 'the runtime does not stop a pod: TERM is sent in its place');
+        return;
+      }
       case 'doubt':
       case 'fault':
         reportPodNotice(logger, notice);

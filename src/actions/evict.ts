@@ -93,6 +93,7 @@ function carryOut(start: Eviction, dependencies: EvictDependencies): Observable<
   const progress$ = runtime.evict({
     podId: decision.pod.id,
     podName: decision.pod.name,
+    hard: decision.hard,
     gracePeriodMs: decision.gracePeriodMs,
     forbidden: dependencies.askAgain(decision),
     escalations$,

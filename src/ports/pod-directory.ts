@@ -57,7 +57,12 @@ export interface PodDirectory {
    * within its deadline.
    */
   settle(pod: RuntimePod): Observable<never>;
-  /** Has the runtime stop a pod with a grace, ms. The same way. */
+  /**
+   * Has the runtime stop a pod with a grace, ms: with the signal that its image wants to be stopped by. The
+   * same way; completes once it has stopped.
+   */
   stop(pod: RuntimePod, gracePeriodMs: number): Observable<never>;
+  /** Whether the runtime answers at all. Cold; completes once it does, errors where it does not within a second. */
+  answers(): Observable<never>;
   close(): void;
 }

@@ -21,8 +21,16 @@ export interface Killing {
 export interface EvictRequest {
   readonly podId: string;
   readonly podName: string;
+  /** Whether a hard threshold is the cause: whoever else could stop the pod is not waited for. */
+  readonly hard: boolean;
   /** From TERM to KILL, ms; 0 means KILL at once, without TERM. */
   readonly gracePeriodMs: number;
+  /**
+   * Stops the pod in another way than by TERM, where it has a grace: subscribed once it is certain that the
+   * pod may be ended. TERM is sent at its first emission, to those that are left, and KILL as ever. Only a
+   * runtime that wraps another gives it; never errors.
+   */
+  readonly stop$?: Observable<unknown>;
   /** Checks with signal 0 wherever a signal would be sent: nobody is signalled. */
   readonly rehearsal?: boolean;
   /** With `rehearsal`: checks all processes, not only the first ones. */
@@ -35,7 +43,7 @@ export interface EvictRequest {
 
 /** How far an eviction has come. */
 export type EvictProgress =
-  /** Every process was sent TERM. */
+  /** Every process was sent TERM, or what runs the pod was asked to stop it. */
   | { readonly kind: 'terminating'; readonly processes: number }
   /** Every process was sent KILL; those that appear later are sent it too. */
   | { readonly kind: 'killed'; readonly processes: number }

@@ -115,6 +115,7 @@ describe('before the first signal', () => {
         {
           podId: 'id-of-leak',
           podName: 'leak',
+          hard: false,
           gracePeriodMs: 10_000,
           forbidden: expect.any(Function),
           escalations$,

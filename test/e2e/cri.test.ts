@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeWith } from '../support/skip.ts';
 import { faultRounds } from './fault-rounds.ts';
 import { isAlive, isGone, leakStories, stage } from './leak-stories.ts';
+import { softStories } from './soft-stories.ts';
 import { startContainerd } from './support/containerd.ts';
 import { criHost } from './support/cri-host.ts';
 import type { RuntimeHost } from './support/runtime-host.ts';
@@ -35,5 +36,6 @@ describeWith(NEEDS, 'containerd', () => {
     await isGone(host, leak);
     await isAlive(host, web);
   });
+  softStories(() => host);
   faultRounds('containerd', () => host);
 });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { describeWith } from '../support/skip.ts';
 import { faultRounds } from './fault-rounds.ts';
 import { leakStories } from './leak-stories.ts';
+import { softStories } from './soft-stories.ts';
 import { startDockerd } from './support/dockerd.ts';
 import { engineHost } from './support/engine-host.ts';
 import type { RuntimeHost } from './support/runtime-host.ts';
@@ -22,5 +23,6 @@ describeWith(NEEDS, 'Docker Engine', () => {
   afterAll(() => host.remove());
 
   leakStories(() => host);
+  softStories(() => host);
   faultRounds('dockerd', () => host);
 });

@@ -20,12 +20,9 @@ const WATCHED = { limitMs: LIMIT_MS, intervalMs: 1 } as const;
 /** Pods are told anew with each poll. */
 const OFTEN = '--poll-interval=1s';
 
-/** Takes memory once it gets SIGUSR1. */
-const LEAK = [
-  'sh',
-  '-c',
-  'trap go=1 USR1; until [ "$go" ]; do sleep 0.02; done; hog "$0" "$1" "$2"',
-] as const;
+/** Takes memory once it gets SIGUSR1, and stays as long as it does. */
+const LEAK = `trap go=1 USR1; until [ "$go" ]; do sleep 0.02; done
+hog "$0" "$1" "$2" & until ! kill -0 $!; do wait; done`;
 
 /** Signal 10 in the mask of those that are caught. */
 const USR1_BIT = 1n << 9n;
@@ -48,6 +45,8 @@ export interface LeakOptions extends RunOptions {
   readonly mib: number;
   readonly stepMib?: number;
   readonly pauseSeconds?: number;
+  /** What its shell does at signals. */
+  readonly traps?: string;
 }
 
 export interface Leak extends MadePod {
@@ -69,9 +68,11 @@ export function stage(host: RuntimeHost): Stage {
       });
       return pod;
     },
-    leaks: async (name, { mib, stepMib = 20, pauseSeconds = 0, ...options }) => {
-      const pod = await run(name, [...LEAK, ...[mib, stepMib, pauseSeconds].map(String)], options);
-      const isShell = (pid: number): boolean => commandLine(pid).includes(LEAK[2]);
+    leaks: async (name, { mib, stepMib = 20, pauseSeconds = 0, traps = '', ...options }) => {
+      const script = `${traps}\n${LEAK}`;
+      const figures = [mib, stepMib, pauseSeconds].map(String);
+      const pod = await run(name, ['sh', '-c', script, ...figures], options);
+      const isShell = (pid: number): boolean => commandLine(pid).includes(script);
       const shell = () => pidsBelow(pod.cgroup).find((pid) => isShell(pid) && catchesUsr1(pid));
       await until(`${name} is ready to leak`, () => shell() !== undefined, { limitMs: LIMIT_MS });
       return { ...pod, begin: () => process.kill(shell() as number, 'SIGUSR1') };

@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll } from 'vitest';
 import { describeWith } from '../support/skip.ts';
 import { leakStories } from './leak-stories.ts';
+import { softStories } from './soft-stories.ts';
 import { engineHost } from './support/engine-host.ts';
 import { startPodman } from './support/podman.ts';
 import type { RuntimeHost } from './support/runtime-host.ts';
@@ -21,4 +22,5 @@ describeWith(NEEDS, 'Podman', () => {
   afterAll(() => host.remove());
 
   leakStories(() => host);
+  softStories(() => host);
 });

@@ -1,4 +1,4 @@
-import { Observable, type SchedulerLike, type Subscriber, Subscription } from 'rxjs';
+import { Observable, type SchedulerLike, type Subscriber, Subscription, take } from 'rxjs';
 import type { EvictProgress, EvictRequest } from '../../ports/runtime.ts';
 import { thaw } from './freezer.ts';
 import type { PodHandle } from './pod-handle.ts';
@@ -25,8 +25,8 @@ export interface EvictDependencies {
 }
 
 /**
- * Ends the processes of a pod's cgroup and of all below it: TERM and, after the grace, KILL, or
- * KILL at once; repeated until `cgroup.procs` stays empty.
+ * Ends the processes of a pod's cgroup and of all below it: TERM (or what the request has in its place)
+ * and, after the grace, KILL, or KILL at once; repeated until `cgroup.procs` stays empty.
  *
  * Cold; the first signal is sent while subscribing. Emits as {@link EvictProgress} says; completes
  * when the pod is empty or was refused. Unsubscribing stops checks and timers and closes pidfds;
@@ -89,7 +89,7 @@ class Eviction {
       this.#kill();
       this.#tell(['TERM cannot be sent without pidfd and --allow-pid-kill: KILL at once']);
     } else {
-      this.#terminate();
+      this.#terminate(request.stop$);
       if (!this.#subscriber.closed) {
         this.#killWithin(request.gracePeriodMs);
         this.#subscription.add(
@@ -100,13 +100,28 @@ class Eviction {
     return this.#subscription;
   }
 
-  #terminate(): void {
-    const round = this.#signal(() => this.#victim.terminate());
+  /** @param stop$ what stops the pod in its place, see {@link EvictRequest.stop$} */
+  #terminate(stop$: Observable<unknown> | undefined): void {
+    const round = this.#signal(() =>
+      stop$ === undefined ? this.#victim.terminate() : this.#victim.hold(),
+    );
     if (!this.#begin(round)) return;
     this.#isInGrace = true;
     this.#subscriber.next({ kind: 'terminating', processes: this.#victim.signalled });
     this.#report(round);
     this.#checkLater();
+    if (stop$ === undefined) return;
+    this.#subscription.add(
+      stop$.pipe(take(1)).subscribe(() => this.#guard(() => this.#terminateRest())),
+    );
+  }
+
+  /** Those that whoever was to stop them has left. */
+  #terminateRest(): void {
+    if (this.#subscriber.closed || this.#killedAtMs !== undefined) return;
+    const round = this.#signal(() => this.#victim.terminate());
+    if (round.veto === undefined) this.#report(round);
+    else this.#refuse('protected', round.veto);
   }
 
   #kill(): void {

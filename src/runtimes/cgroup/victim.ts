@@ -76,6 +76,11 @@ export class Victim {
     return this.#means.open !== undefined;
   }
 
+  /** Gets hold of all that may be signalled, and sends nothing. */
+  hold(): VictimRound {
+    return this.#round(NULL_SIGNALS.terminate, () => undefined);
+  }
+
   /** Sends TERM to all. */
   terminate(): VictimRound {
     return this.#round(this.#signals.terminate, () => undefined);

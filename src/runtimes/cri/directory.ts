@@ -32,6 +32,9 @@ export const LAST_RETRY_MS = 5000;
 /** How long the runtime may take to note that a pod was ended, ms: it is told again after that. */
 const SETTLE_DEADLINE_MS = 10_000;
 
+/** How long it may take to say that it is there, ms. */
+const ANSWER_DEADLINE_MS = 1000;
+
 /** What a stop may take beside its grace, ms. */
 const STOP_MARGIN_MS = 2000;
 
@@ -126,6 +129,7 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
     settle: ({ id }) => told('StopPodSandbox', { podSandboxId: id }, SETTLE_DEADLINE_MS),
     stop: ({ id }, gracePeriodMs) =>
       defer(() => from(stopPod(client, id, gracePeriodMs))).pipe(ignoreElements()),
+    answers: () => told('Version', {}, ANSWER_DEADLINE_MS),
     close: () => client.close(),
   };
 }

@@ -33,6 +33,9 @@ export const LAST_RETRY_MS = 5000;
 /** How long a request may take, ms. */
 const REQUEST_DEADLINE_MS = 2000;
 
+/** How long it may take to say that it is there, ms. */
+const ANSWER_DEADLINE_MS = 1000;
+
 /** What a stop may take beside its grace, ms. */
 const STOP_MARGIN_MS = 10_000;
 
@@ -125,6 +128,11 @@ export function dockerDirectory({
     settle: (pod) => defer(() => from(stopped(docker, pod, 0))).pipe(ignoreElements()),
     stop: (pod, gracePeriodMs) =>
       defer(() => from(stopped(docker, pod, gracePeriodMs))).pipe(ignoreElements()),
+    answers: () =>
+      defer(() => {
+        const abortSignal = AbortSignal.timeout(ANSWER_DEADLINE_MS);
+        return from(docker.listContainers({ limit: 1, abortSignal }));
+      }).pipe(ignoreElements()),
     close: () => undefined,
   };
 }

@@ -4,30 +4,22 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import {
-  catchError,
   defer,
-  EMPTY,
+  filter,
   finalize,
-  ignoreElements,
-  merge,
   type Observable,
-  retry,
   type SchedulerLike,
   type Subscription,
-  tap,
-  timer,
+  share,
 } from 'rxjs';
 import type { PodObservation } from '../../core/pod.ts';
 import { toText } from '../../kernel/byte-path.ts';
 import type { PodDirectory, PodListing, RuntimePod } from '../../ports/pod-directory.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
 import { type ClaimedPod, type ClaimInputs, claimsOf, type Doubt } from './claims.ts';
+import { type Ending, type EndingNotice, endingOf } from './ending.ts';
 import { containersOf, evictMembers, mergedObservation } from './members.ts';
 import { oncePerPod } from './once-per-pod.ts';
-
-/** How often what runs a pod is told of its end, where it does not answer, and how far apart, ms. */
-export const SETTLE_TRIES = 5;
-export const SETTLE_AGAIN_MS = 2000;
 
 export interface DirectedInputs extends ClaimInputs {
   /** What reads and ends cgroups. */
@@ -43,18 +35,25 @@ export interface DirectedInputs extends ClaimInputs {
 export type DirectoryNotice =
   | { readonly kind: 'away'; readonly reason: string }
   | { readonly kind: 'back'; readonly pods: number }
-  | { readonly kind: 'unsettled'; readonly podName: string; readonly reason: string }
+  | EndingNotice
   /** Said once of each pod: it is never evicted. */
   | { readonly kind: 'doubt'; readonly doubt: Doubt };
 
 /** Listens to the directory until it is closed. */
 export function directedRuntime(inputs: DirectedInputs): Runtime {
-  const { cgroups, directory, select, note } = inputs;
+  const { cgroups, directory, select, scheduler, note } = inputs;
+  const listings$ = directory.listings$.pipe(share());
+  const ending = endingOf({
+    directory,
+    scheduler,
+    listed$: listings$.pipe(filter(({ kind }) => kind === 'listed')),
+    note,
+  });
   let byPath: ReadonlyMap<string, ClaimedPod> = new Map();
   let listed: readonly RuntimePod[] | undefined;
   let trouble: string | undefined = 'the runtime has not answered yet';
   const tellDoubt = oncePerPod<Doubt>((doubt) => note({ kind: 'doubt', doubt }));
-  const joining = joiner((path) => byPath.get(path), inputs);
+  const joining = joiner((path) => byPath.get(path), inputs, ending);
   const take = (listing: PodListing): void => {
     if (listing.kind === 'away') {
       const { reason } = listing;
@@ -74,7 +73,7 @@ export function directedRuntime(inputs: DirectedInputs): Runtime {
     }
     if (wasAway) note({ kind: 'back', pods: listing.pods.length });
   };
-  const listening: Subscription = directory.listings$.subscribe(take);
+  const listening: Subscription = listings$.subscribe(take);
   return {
     capabilities: cgroups.capabilities,
     observePods: (counts) => joining.join(cgroups.observePods(counts)),
@@ -82,6 +81,7 @@ export function directedRuntime(inputs: DirectedInputs): Runtime {
     oomKills: () => cgroups.oomKills(),
     evict: (request) => joining.evict(request),
     close: () => {
+      ending.close();
       listening.unsubscribe();
       cgroups.close();
       directory.close();
@@ -104,15 +104,15 @@ interface Group {
 
 function joiner(
   claimedAt: (path: string) => ClaimedPod | undefined,
-  inputs: DirectedInputs,
+  { cgroups, pathOf }: DirectedInputs,
+  ending: Ending,
 ): Joiner {
-  const { cgroups, pathOf } = inputs;
   let groups: ReadonlyMap<string, Group> = new Map();
-  /** By the pod's own id. */
-  const ending = new Map<string, Group>();
+  /** Those that are being ended, by the pod's own id. */
+  const inFlight = new Map<string, Group>();
   /** While it is being ended it stays the pod that it was, whoever of it has ended already. */
   const groupOf = (claimed: ClaimedPod, ids: readonly string[], id: string): Group => {
-    const before = ending.get(claimed.pod.id);
+    const before = inFlight.get(claimed.pod.id);
     return before !== undefined && ids.every((one) => before.members.has(one))
       ? before
       : { claimed, id, members: new Set(ids) };
@@ -146,15 +146,15 @@ function joiner(
         const claimed = claimedAt(pathIn(request.podId));
         return claimed === undefined
           ? cgroups.evict(request)
-          : evictKnown(inputs, claimed.pod, request, cgroups.evict(request));
+          : ending.evict(claimed.pod, request, cgroups.evict);
       }
       const { pod } = group.claimed;
       return defer(() => {
-        if (request.rehearsal !== true) ending.set(pod.id, group);
-        const ending$ = evictMembers(cgroups, [...group.members], request);
-        return evictKnown(inputs, pod, request, ending$).pipe(
+        if (request.rehearsal !== true) inFlight.set(pod.id, group);
+        const evict = (one: EvictRequest) => evictMembers(cgroups, [...group.members], one);
+        return ending.evict(pod, request, evict).pipe(
           finalize(() => {
-            if (request.rehearsal !== true) ending.delete(pod.id);
+            if (request.rehearsal !== true) inFlight.delete(pod.id);
           }),
         );
       });
@@ -165,47 +165,4 @@ function joiner(
 /** The path of a cgroup by its observation's id, as text. */
 function pathIn(id: string): string {
   return toText(id.slice(0, id.lastIndexOf('@')));
-}
-
-/**
- * Kill first, tidy after. Without a grace the processes get KILL through their cgroups; with one the runtime
- * stops the pod, which sends the signal and waits as the pod's image says, and KILL comes by evictd's own
- * clock, whether the runtime answers or not.
- */
-function evictKnown(
-  { directory, scheduler, note }: DirectedInputs,
-  pod: RuntimePod,
-  request: EvictRequest,
-  killing$: Observable<EvictProgress>,
-): Observable<EvictProgress> {
-  return defer(() => {
-    let hasEnded = false;
-    const stopping$ =
-      request.gracePeriodMs <= 0 || request.rehearsal === true
-        ? EMPTY
-        : directory.stop(pod, request.gracePeriodMs).pipe(catchError(() => EMPTY));
-    const ending$ = killing$.pipe(
-      tap(({ kind }) => {
-        hasEnded ||= kind === 'killed' || kind === 'empty';
-      }),
-      finalize(() => {
-        if (hasEnded && request.rehearsal !== true) settle();
-      }),
-    );
-    // Subscribed first, nothing stands before the first signal.
-    return merge(ending$, stopping$.pipe(ignoreElements()));
-  });
-  /** Goes on by itself: nobody waits for it. */
-  function settle(): void {
-    directory
-      .settle(pod)
-      .pipe(
-        retry({ count: SETTLE_TRIES - 1, delay: () => timer(SETTLE_AGAIN_MS, scheduler) }),
-        catchError((error: Error) => {
-          note({ kind: 'unsettled', podName: pod.name, reason: error.message });
-          return EMPTY;
-        }),
-      )
-      .subscribe();
-  }
 }

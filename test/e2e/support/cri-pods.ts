@@ -11,6 +11,9 @@ const PROTO = fileURLToPath(new URL('./making.proto', import.meta.url));
 const CALL_DEADLINE_MS = 30_000;
 const LOADING = { longs: String, enums: String, defaults: true, oneofs: true } as const;
 
+/** As a kubelet has them, but for the network: that would take a plugin. */
+const NAMESPACES = { network: 'NODE', pid: 'CONTAINER', ipc: 'POD' } as const;
+
 export interface Made {
   readonly sandboxId: string;
   readonly containerId: string;
@@ -90,7 +93,7 @@ export function podMaker(socketPath: string, directory: string): PodMaker {
         annotations: texts.annotations ?? {},
         linux: {
           cgroupParent: `/${cgroup}`,
-          securityContext: { namespaceOptions: { network: 'NODE', pid: 'CONTAINER', ipc: 'POD' } },
+          securityContext: { namespaceOptions: NAMESPACES },
         },
       };
       const { podSandboxId } = await call<{ readonly podSandboxId: string }>('RunPodSandbox', {
@@ -104,7 +107,10 @@ export function podMaker(socketPath: string, directory: string): PodMaker {
           image: { image },
           command,
           logPath: 'main.log',
-          linux: { resources: { oomScoreAdj: 900 } },
+          linux: {
+            resources: { oomScoreAdj: 900 },
+            securityContext: { namespaceOptions: NAMESPACES },
+          },
         },
       });
       await call('StartContainer', { containerId });

@@ -33,6 +33,9 @@ done
 wait
 `;
 
+/** As the real one it does nothing, and ends by TERM. */
+const PAUSE = ['/bin/sh', '-c', 'trap exit TERM; /bin/sleep 1000000 & wait'];
+
 /** `fill PATH MIB`: real blocks of a file. */
 const FILL = `#!/bin/sh
 exec dd if=/dev/zero of="$1/fill" bs=1M count="$2" conv=fsync 2>/dev/null
@@ -62,7 +65,7 @@ export function makeImages(directory: string): Readonly<Record<string, string>> 
   }
   const pause = path.join(directory, 'pause');
   mkdirSync(path.join(pause, 'bin'), { recursive: true });
-  copyFileSync(busybox, path.join(pause, 'bin/sleep'));
+  for (const name of ['sh', 'sleep']) copyFileSync(busybox, path.join(pause, 'bin', name));
   const sleep = ['/bin/sleep', '1000000'];
   return {
     [BUSYBOX_IMAGE]: pack({ directory, root, name: BUSYBOX_IMAGE, config: { Cmd: sleep } }),
@@ -76,7 +79,7 @@ export function makeImages(directory: string): Readonly<Record<string, string>> 
       directory,
       root: pause,
       name: PAUSE_IMAGE,
-      config: { Entrypoint: sleep },
+      config: { Entrypoint: PAUSE },
     }),
   };
 }

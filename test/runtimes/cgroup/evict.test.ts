@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { NEVER, Subject } from 'rxjs';
+import { defer, NEVER, Subject } from 'rxjs';
 import { expect, it, onTestFinished } from 'vitest';
 import type { NativeAddon } from '../../../src/native/index.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../../src/ports/runtime.ts';
@@ -38,7 +38,14 @@ function runtimeOf(
 function requestFor(runtime: Runtime, name: string, rest: Partial<EvictRequest> = {}) {
   const pod = runtime.observePods().find((one) => one.name === name);
   if (pod === undefined) throw new Error(`no pod ${name}`);
-  return { podId: pod.id, podName: name, gracePeriodMs: 0, escalations$: NEVER, ...rest };
+  return {
+    podId: pod.id,
+    podName: name,
+    hard: true,
+    gracePeriodMs: 0,
+    escalations$: NEVER,
+    ...rest,
+  };
 }
 
 /** All that an eviction says, to its end. */
@@ -53,6 +60,14 @@ function progressOf(runtime: Runtime, request: EvictRequest): Promise<readonly E
     onTestFinished(() => subscription.unsubscribe());
   });
   return within(ended, LIMIT_MS, 'the eviction ends');
+}
+
+/** A pod of one process that ends by TERM. */
+async function makePod() {
+  const node = makeNode();
+  const child = await spawnMemory({ cgroups: [node.child('pod').path] });
+  onTestFinished(() => void child.kill());
+  return { child, runtime: runtimeOf(node.path) };
 }
 
 /** Without how many remain, which depends on how fast the kernel is. */
@@ -394,6 +409,49 @@ describeWith({ root: true, cgroupV1: true }, 'evicting a real cgroup', () => {
     expect(again).toEqual([{ kind: 'refused', reason: 'nothingToKill' }]);
     process.kill(stranger.pid as number, 0);
     stranger.stdin.end();
+  });
+
+  it('leaves the signal to whoever stops the pod, once it is certain that it may be ended', async () => {
+    const { child, runtime } = await makePod();
+    const stop$ = new Subject<void>();
+    let asked = 0;
+    const stopping$ = defer(() => {
+      asked += 1;
+      return stop$;
+    });
+    const request = requestFor(runtime, 'pod', { gracePeriodMs: 60_000, stop$: stopping$ });
+    const progress = progressOf(runtime, request);
+    expect(asked).toBe(1);
+    // It lives: it would not answer.
+    await child.grow(4096);
+    stop$.next();
+    expect(await child.exited).toMatchObject({ signal: 'SIGTERM' });
+    expect(kinds(await progress)).toEqual(['terminating', 'empty']);
+  });
+
+  it('kills at the end of the grace whoever was to stop it', async () => {
+    const { child, runtime } = await makePod();
+    const request = requestFor(runtime, 'pod', { gracePeriodMs: 100, stop$: NEVER });
+    expect(kinds(await progressOf(runtime, request))).toEqual(['terminating', 'killed', 'empty']);
+    expect(await child.exited).toMatchObject({ signal: 'SIGKILL' });
+  });
+
+  it('asks nobody to stop a pod that is left alone', async () => {
+    const node = makeNode();
+    const runtime = runtimeOf(node.path, { oomScoreAdj: () => -1000 });
+    const child = await spawnMemory({ cgroups: [node.child('pod').path] });
+    let asked = 0;
+    const stop$ = defer(() => {
+      asked += 1;
+      return NEVER;
+    });
+    const gone = requestFor(runtime, 'pod', { gracePeriodMs: 100, stop$, podId: 'gone@1' });
+    const spared = requestFor(runtime, 'pod', { gracePeriodMs: 100, stop$ });
+    expect(kinds(await progressOf(runtime, gone))).toEqual(['refused']);
+    expect(kinds(await progressOf(runtime, spared))).toEqual(['refused']);
+    expect(asked).toBe(0);
+    process.kill(child.pid, 0);
+    await child.kill();
   });
 
   it('a rehearsal sends nothing', async () => {

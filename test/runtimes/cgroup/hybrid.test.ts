@@ -36,7 +36,14 @@ function evict(runtime: Runtime, rest: Partial<EvictRequest> = {}) {
   const seen: EvictProgress[] = [];
   const ended = new Promise<readonly EvictProgress[]>((resolve, reject) => {
     const subscription = runtime
-      .evict({ podId: pod.id, podName: 'pod', gracePeriodMs: 0, escalations$: NEVER, ...rest })
+      .evict({
+        podId: pod.id,
+        podName: 'pod',
+        hard: true,
+        gracePeriodMs: 0,
+        escalations$: NEVER,
+        ...rest,
+      })
       .subscribe({
         next: (progress) => seen.push(progress),
         error: reject,
@@ -104,6 +111,7 @@ describeWith({ root: true, cgroupV1: true, hybrid: true }, 'without the addon', 
       .evict({
         podId: id,
         podName: 'pod',
+        hard: true,
         gracePeriodMs: 0,
         escalations$: NEVER,
         rehearsal: true,

@@ -1,13 +1,9 @@
-import { NEVER, type Observable, of, throwError } from 'rxjs';
+import { merge, NEVER, type Observable, of, tap, throwError, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { PodObservation } from '../../../src/core/pod.ts';
 import type { PodListing, RuntimePod } from '../../../src/ports/pod-directory.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../../src/ports/runtime.ts';
-import {
-  type DirectoryNotice,
-  directedRuntime,
-  SETTLE_TRIES,
-} from '../../../src/runtimes/shared/directed.ts';
+import { type DirectoryNotice, directedRuntime } from '../../../src/runtimes/shared/directed.ts';
 import { pod } from '../../support/builders.ts';
 import { type Marbles, marbles } from '../../support/marbles.ts';
 import { runtimeContainer, runtimePod } from '../../support/runtime-pods.ts';
@@ -53,6 +49,7 @@ function play(
         said.push(`stop ${id} ${graceMs}`);
         return NEVER;
       },
+      answers: () => NEVER,
       close: () => undefined,
     },
     select: (pods, doubts) =>
@@ -67,7 +64,13 @@ function play(
   return { runtime, said, notices };
 }
 
-const REQUEST: EvictRequest = { podId: '', podName: '', gracePeriodMs: 0, escalations$: NEVER };
+const REQUEST: EvictRequest = {
+  podId: '',
+  podName: '',
+  hard: true,
+  gracePeriodMs: 0,
+  escalations$: NEVER,
+};
 
 const KILLED: EvictProgress = { kind: 'killed', processes: 1 };
 const EMPTY: EvictProgress = { kind: 'empty', processes: 1, chargedBytes: undefined };
@@ -197,15 +200,26 @@ describe('a pod that is ended', () => {
     return all;
   };
 
-  it('is told of to the runtime so many times, and then that it took no note', () => {
+  it('is told of to the runtime again when it lists its pods, as long as evictd runs', () => {
     marbles((helpers) => {
-      const { said, notices } = ended(helpers, {
-        settle: () => throwError(() => new Error('no answer')),
+      const settled: number[] = [];
+      const { runtime, notices } = ended(helpers, {
+        listings$: merge(
+          of(listed(runtimePod('a'))),
+          helpers.cold('1s a 1s a 5s a', { a: listed(runtimePod('a')) }),
+        ),
+        settle: () =>
+          throwError(() => {
+            settled.push(helpers.scheduler.now());
+            return new Error('no answer');
+          }),
       });
+      helpers
+        .expectObservable(timer(6000).pipe(tap(() => runtime.close())))
+        .toBe('6s (x|)', { x: 0 });
       helpers.flush();
-      expect(said.filter((one) => one.startsWith('settle'))).toHaveLength(1);
-      expect(notices.at(-1)).toEqual({ kind: 'unsettled', podName: 'a', reason: 'no answer' });
-      expect(helpers.scheduler.now()).toBe((SETTLE_TRIES - 1) * 2000);
+      expect(settled).toEqual([0, 2001]);
+      expect(notices).toEqual([{ kind: 'back', pods: 1 }]);
     });
   });
 

@@ -146,6 +146,7 @@ const refused = (reason: Extract<EvictProgress, { kind: 'refused' }>['reason']):
 const request = (overrides: Partial<EvictRequest> = {}): EvictRequest => ({
   podId: 'whole',
   podName: 'shop',
+  hard: true,
   gracePeriodMs: 0,
   escalations$: NEVER,
   ...overrides,
