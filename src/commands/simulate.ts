@@ -5,12 +5,10 @@ import { placed } from '../config/place.ts';
 import { scenarioSettings } from '../config/scenario-config.ts';
 import { describeError, EvictdError, withPlace } from '../core/errors.ts';
 import { SIGNAL_NAMES } from '../core/signal.ts';
-import { tellDifference } from '../simulation/difference.ts';
 import { simulate } from '../simulation/engine.ts';
+import { readPlain } from '../simulation/plain-scenario.ts';
 import { rememberingReader, type SettingsReader } from '../simulation/prepare.ts';
-import { readJson, readScenario } from '../simulation/read.ts';
 import type { Scenario } from '../simulation/scenario.ts';
-import { tellStory } from '../simulation/story.ts';
 import { errorLine, writeOut } from './output.ts';
 import {
   chunksOf,
@@ -53,9 +51,9 @@ export async function simulateCommand(
   return simulateBatch(batch, flags);
 }
 
-type Printer = (scenario: Scenario) => string;
+type Printer = (scenario: Scenario) => string | Promise<string>;
 
-/** How a scenario is printed; refuses what does not go together. */
+/** How a scenario is printed; refuses what does not go together. What only some print is loaded for those. */
 function printerOf(values: FlagValues, flags: FlagValues, files: readonly string[]): Printer {
   const format = formatOf(values);
   const explain = isSwitchedOn(values, '--explain');
@@ -72,8 +70,18 @@ function printerOf(values: FlagValues, flags: FlagValues, files: readonly string
   ];
   const fault = faults.find(([isFault]) => isFault);
   if (fault !== undefined) throw new EvictdError('EVICTD_USAGE', fault[1]);
-  if (isDiff) return (scenario) => tellDifference(scenario, flags);
-  if (explain || format === 'text') return (scenario) => tellStory(scenario, { flags, explain });
+  if (isDiff) {
+    return async (scenario) => {
+      const { tellDifference } = await import('../simulation/difference.ts');
+      return tellDifference(scenario, flags);
+    };
+  }
+  if (explain || format === 'text') {
+    return async (scenario) => {
+      const { tellStory } = await import('../simulation/story.ts');
+      return tellStory(scenario, { flags, explain });
+    };
+  }
   const indent = files.length === 1 && process.stdout.isTTY ? 2 : undefined;
   return (scenario) => `${JSON.stringify(simulate(scenario, { flags }), null, indent)}\n`;
 }
@@ -104,12 +112,13 @@ function checkFlags(flags: FlagValues): void {
 
 /** One scenario after the other; one that cannot be read is said, and the others are run. */
 async function simulateFiles(files: readonly string[], print: Printer): Promise<number> {
+  const { readScenario } = await import('../simulation/read.ts');
   let status = 0;
   for (const file of files) {
     const source = sourceOf(file);
     let text: string;
     try {
-      text = print(await readScenario(await textOf(file), source));
+      text = await print(await readScenario(await textOf(file), source));
     } catch (error) {
       if (!isUnreadable(error)) throw error;
       process.stderr.write(errorLine(withPlace(error, { source })));
@@ -132,7 +141,7 @@ async function simulateBatch(file: string, flags: FlagValues): Promise<number> {
     let text = '';
     for (const line of lines) {
       try {
-        text += resultLine(line, settings);
+        text += plainResult(line, settings) ?? (await anyResult(line, settings));
       } catch (error) {
         // What should not have happened costs no result that was there before.
         await writeOut(text);
@@ -147,7 +156,20 @@ async function simulateBatch(file: string, flags: FlagValues): Promise<number> {
   return 0;
 }
 
-function resultLine(line: Line, settings: SettingsReader): string {
+/** The result of a line as text; undefined for one that is not plain, or cannot be read. */
+function plainResult(line: Line, settings: SettingsReader): string | undefined {
+  const scenario = line === 'tooLong' ? undefined : readPlain(line);
+  if (scenario === undefined) return undefined;
+  try {
+    return resultText(scenario, settings);
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return undefined;
+  }
+}
+
+/** The same of any line. */
+async function anyResult(line: Line, settings: SettingsReader): Promise<string> {
   try {
     if (line === 'tooLong') {
       const message = `longer than ${MAX_SCENARIO_BYTES} bytes`;
@@ -156,9 +178,14 @@ function resultLine(line: Line, settings: SettingsReader): string {
     const text = decode(line);
     if (text === undefined) throw new EvictdError('EVICTD_SCENARIO', 'no UTF-8 text');
     if (text.trim() === '') return '';
-    return `${JSON.stringify(simulate(readJson(text), { settings }))}\n`;
+    const { readJson } = await import('../simulation/read.ts');
+    return resultText(readJson(text), settings);
   } catch (error) {
     if (!isUnreadable(error)) throw error;
     return `${JSON.stringify({ error: describeError(error), ticks: [] })}\n`;
   }
+}
+
+function resultText(scenario: Scenario, settings: SettingsReader): string {
+  return `${JSON.stringify(simulate(scenario, { settings }))}\n`;
 }

@@ -130,9 +130,14 @@ const POD_SPEC: Fields<KubernetesPod['spec']> = {
   containers: listOf(definition('container')),
   initContainers: listOf(definition('container')),
   volumes: listOf(
-    open({ name: TEXT, emptyDir: maybe(open({ medium: OPTIONAL_TEXT, sizeLimit: QUANTITY })) }, [
-      'name',
-    ]),
+    open(
+      {
+        name: TEXT,
+        emptyDir: maybe(open({ medium: OPTIONAL_TEXT, sizeLimit: QUANTITY })),
+        ...{ hostPath: {}, configMap: {}, gitRepo: {} },
+      },
+      ['name'],
+    ),
   ),
   priority: maybe(INTEGER),
   tolerations: listOf(
