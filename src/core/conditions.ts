@@ -1,17 +1,12 @@
-import { earliest, isReached } from './grace.ts';
+import { earlier, isReached } from './grace.ts';
 import { type NodeCondition, SIGNALS } from './signal.ts';
 import type { Threshold } from './threshold.ts';
 
 /** When (monotonic ms) each condition was last caused by a met threshold. */
 export type ConditionsObserved = ReadonlyMap<NodeCondition, number>;
 
-/** The conditions that the met thresholds cause. Source: kubelet `helpers.go`, `nodeConditions`. */
-function causedConditions(met: readonly Threshold[]): readonly NodeCondition[] {
-  return [...new Set(met.map((threshold) => SIGNALS[threshold.signal].condition))];
-}
-
 /**
- * The last-observed times after a reading. Source: kubelet `helpers.go`,
+ * The last-observed times after a reading. Source: kubelet `helpers.go`, `nodeConditions`,
  * `nodeConditionsLastObservedAt`.
  */
 export function conditionsLastObserved(
@@ -19,8 +14,9 @@ export function conditionsLastObserved(
   before: ConditionsObserved,
   nowMs: number,
 ): ConditionsObserved {
+  if (met.length === 0) return before;
   const after = new Map(before);
-  for (const condition of causedConditions(met)) after.set(condition, nowMs);
+  for (const { signal } of met) after.set(SIGNALS[signal].condition, nowMs);
   return after;
 }
 
@@ -33,10 +29,11 @@ export function heldConditions(
   transitionPeriodMs: number,
   nowMs: number,
 ): readonly NodeCondition[] {
-  return [...observed]
-    .filter(([, atMs]) => atMs === nowMs || !isReached(atMs + transitionPeriodMs, nowMs))
-    .map(([condition]) => condition)
-    .sort();
+  const held: NodeCondition[] = [];
+  observed.forEach((atMs, condition) => {
+    if (atMs === nowMs || !isReached(atMs + transitionPeriodMs, nowMs)) held.push(condition);
+  });
+  return held.sort();
 }
 
 /** The next instant at which a condition that nothing causes any more ends. */
@@ -45,9 +42,10 @@ export function nextConditionEndMs(
   transitionPeriodMs: number,
   nowMs: number,
 ): number | undefined {
-  return earliest(
-    [...observed.values()]
-      .map((atMs) => atMs + transitionPeriodMs)
-      .filter((end) => !isReached(end, nowMs)),
-  );
+  let next: number | undefined;
+  observed.forEach((atMs) => {
+    const end = atMs + transitionPeriodMs;
+    if (!isReached(end, nowMs)) next = earlier(next, end);
+  });
+  return next;
 }

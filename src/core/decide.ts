@@ -1,7 +1,7 @@
 /** What is to be done: at most one eviction at a time, and before it what the layout says is collected. */
 import type { Cause, Decision } from './decision.ts';
 import { disruptionTarget, evictionText, nodeText } from './message.ts';
-import type { SignalObservation } from './observation.ts';
+import { observationOf, type SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
 import { isEvictedFor, type Ranked, rankWithReasons } from './rank.ts';
@@ -72,7 +72,7 @@ function decideReclaimed(policy: Policy, state: State, before: Cause, sample: Sa
   if (sample.reclaimed === undefined) return unranked({ kind: 'none', why: 'reclaiming' });
   const isByOld = policy.rules.measuredAfterReclaim === 'kubelet';
   const { signal } = before.threshold;
-  const observation = sample.observations?.find((one) => one.signal === signal);
+  const observation = observationOf(sample.observations ?? [], signal);
   if (!isByOld && (observation === undefined || !isFresh(policy, state, observation))) {
     return unranked({ kind: 'none', why: 'unmeasured' });
   }
@@ -89,7 +89,7 @@ function decideReclaimed(policy: Policy, state: State, before: Cause, sample: Sa
 function isNothingMet(policy: Policy, observations: Sample['observations']): boolean {
   if (observations === undefined) return false;
   return !policy.thresholds.some((threshold) => {
-    const observation = observations.find(({ signal }) => signal === threshold.signal);
+    const observation = observationOf(observations, threshold.signal);
     return observation !== undefined && isMet(threshold, observation, true);
   });
 }
@@ -254,14 +254,14 @@ type Due = Pick<Cause, 'threshold' | 'observation'>;
 
 /** In the order in which they are acted on. */
 function dueNow(policy: Policy, state: State, sample: Sample): readonly Due[] {
-  return state.due
-    .flatMap((threshold): readonly Due[] => {
-      const observation = sample.observations?.find((one) => one.signal === threshold.signal);
-      return observation !== undefined && isFresh(policy, state, observation)
-        ? [{ threshold, observation }]
-        : [];
-    })
-    .sort(compareThresholds);
+  const due: Due[] = [];
+  for (const threshold of state.due) {
+    const observation = observationOf(sample.observations ?? [], threshold.signal);
+    if (observation !== undefined && isFresh(policy, state, observation)) {
+      due.push({ threshold, observation });
+    }
+  }
+  return due.sort(compareThresholds);
 }
 
 function causeOf(threshold: Threshold, observation: SignalObservation): Cause {

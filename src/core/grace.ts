@@ -12,7 +12,10 @@ export function firstObservedAt(
   before: FirstObserved,
   nowMs: number,
 ): FirstObserved {
-  return new Map(met.map(thresholdId).map((id) => [id, before.get(id) ?? nowMs]));
+  if (met.length === 0 && before.size === 0) return before;
+  const after = new Map<ThresholdId, number>();
+  for (const id of met.map(thresholdId)) after.set(id, before.get(id) ?? nowMs);
+  return after;
 }
 
 /** When the grace of a met threshold ends, monotonic ms. */
@@ -47,14 +50,16 @@ export function nextGraceEndMs(
   observed: FirstObserved,
   nowMs: number,
 ): number | undefined {
-  return earliest(
-    met
-      .map((threshold) => graceEndsAtMs(threshold, observed))
-      .filter((end) => !isReached(end, nowMs)),
-  );
+  let next: number | undefined;
+  for (const threshold of met) {
+    const end = graceEndsAtMs(threshold, observed);
+    if (!isReached(end, nowMs)) next = earlier(next, end);
+  }
+  return next;
 }
 
-/** The smallest of the instants; undefined for none. */
-export function earliest(instants: readonly number[]): number | undefined {
-  return instants.length === 0 ? undefined : Math.min(...instants);
+/** The smaller of two instants, or the only one. */
+export function earlier(left: number | undefined, right: number | undefined): number | undefined {
+  if (left === undefined) return right;
+  return right === undefined ? left : Math.min(left, right);
 }

@@ -14,3 +14,12 @@ export interface SignalObservation {
    */
   readonly statsTimeNs?: bigint | undefined;
 }
+
+/** The reading of a signal; undefined where there is none. */
+export function observationOf(
+  observations: readonly SignalObservation[],
+  signal: Signal,
+): SignalObservation | undefined {
+  for (const observation of observations) if (observation.signal === signal) return observation;
+  return undefined;
+}

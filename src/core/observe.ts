@@ -2,11 +2,11 @@
 import { conditionsLastObserved } from './conditions.ts';
 import type { EvictionOutcome } from './decision.ts';
 import { firstObservedAt, pastGrace } from './grace.ts';
-import type { SignalObservation } from './observation.ts';
+import { observationOf, type SignalObservation } from './observation.ts';
 import type { Policy } from './policy.ts';
 import type { Signal } from './signal.ts';
-import type { Sample, State } from './state.ts';
-import { isMet, type Threshold, type ThresholdId, thresholdId } from './threshold.ts';
+import { copied, type Sample, type State } from './state.ts';
+import { isAmong, isMet } from './threshold.ts';
 
 /** How long a pod that could not be killed is passed over, ms. */
 export const PASS_OVER_MS = 60_000;
@@ -34,27 +34,30 @@ export function settle(policy: Policy, state: State, sample: Sample): State {
   const passedOver = unexpired(state.passedOver, sample.nowMs);
   const { outcome } = sample;
   if (outcome === undefined || outcome.podId !== state.inFlight?.podId)
-    return passedOver === state.passedOver ? state : { ...state, passedOver };
-  const ended = {
-    ...state,
-    inFlight: undefined,
-    // It may have been seen above its limit again while it was in flight.
-    overLimits: state.overLimits.filter(({ pod }) => pod.id !== outcome.podId),
-    statsTimesNs:
-      outcome.kind !== 'evicted' && policy.rules.failedKill === 'evictd'
-        ? without(state.statsTimesNs, state.inFlight.signal)
-        : state.statsTimesNs,
-    passedOver,
-    pidsAwaitedUntilMs:
-      state.inFlight.signal === 'pid.available' && outcome.kind === 'evicted'
-        ? sample.nowMs + PIDS_AWAITED_MS
-        : state.pidsAwaitedUntilMs,
-  };
-  if (outcome.kind === 'refused' && outcome.reason === 'dryRun') return { ...ended, said: true };
-  const forMs = passOverMs(outcome);
-  return forMs === undefined
-    ? ended
-    : { ...ended, passedOver: passOver(passedOver, outcome.podId, sample.nowMs + forMs) };
+    return withPassedOver(state, passedOver);
+  const ended = copied(state);
+  ended.inFlight = undefined;
+  // It may have been seen above its limit again while it was in flight.
+  ended.overLimits = state.overLimits.filter(({ pod }) => pod.id !== outcome.podId);
+  if (outcome.kind !== 'evicted' && policy.rules.failedKill === 'evictd') {
+    ended.statsTimesNs = without(state.statsTimesNs, state.inFlight.signal);
+  }
+  if (outcome.kind === 'evicted' && state.inFlight.signal === 'pid.available') {
+    ended.pidsAwaitedUntilMs = sample.nowMs + PIDS_AWAITED_MS;
+  }
+  const isSaid = outcome.kind === 'refused' && outcome.reason === 'dryRun';
+  ended.said = state.said || isSaid;
+  const forMs = isSaid ? undefined : passOverMs(outcome);
+  ended.passedOver =
+    forMs === undefined ? passedOver : passOver(passedOver, outcome.podId, sample.nowMs + forMs);
+  return ended;
+}
+
+function withPassedOver(state: State, passedOver: State['passedOver']): State {
+  if (passedOver === state.passedOver) return state;
+  const after = copied(state);
+  after.passedOver = passedOver;
+  return after;
 }
 
 /** The figures that an eviction was decided on may decide again where it came to nothing. */
@@ -99,21 +102,19 @@ function unexpired(
  */
 export function observe(policy: Policy, before: State, sample: Sample): State {
   const { nowMs, observations = [] } = sample;
-  const isRead = new Map(observations.map((observation) => [observation.signal, observation]));
+  const isRead = (signal: Signal): boolean => observationOf(observations, signal) !== undefined;
   const keepsMissing = policy.rules.missingSignal === 'evictd' || sample.isComplete !== true;
-  const wasMet = idsOf(before.met);
-  const wasDue = idsOf(before.due);
   const met = policy.thresholds.filter((threshold) => {
-    const observation = isRead.get(threshold.signal);
-    if (observation === undefined) return keepsMissing && wasMet.has(thresholdId(threshold));
-    return isMet(threshold, observation, wasDue.has(thresholdId(threshold)));
+    const observation = observationOf(observations, threshold.signal);
+    if (observation === undefined) return keepsMissing && isAmong(threshold, before.met);
+    return isMet(threshold, observation, isAmong(threshold, before.due));
   });
-  const readAndMet = met.filter((threshold) => isRead.has(threshold.signal));
+  const readAndMet = met.filter((threshold) => isRead(threshold.signal));
   const isSameBurst = before.met.length > 0 || nowMs - before.metAtMs < BURST_GAP_MS;
   const firstObserved = firstObservedAt(met, before.firstObserved, nowMs);
   const due = pastGrace(met, firstObserved, nowMs).filter(
     // Nothing becomes due unseen: the pressure may have gone before its grace was over.
-    (threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),
+    (threshold) => isRead(threshold.signal) || isAmong(threshold, before.due),
   );
   // Each field by its name: this is done at every reading, and a spread takes three times as long.
   return {
@@ -151,18 +152,12 @@ export function dueSignal(
   return due.some((threshold) => threshold.signal === signal) ? signal : undefined;
 }
 
-function idsOf(thresholds: readonly Threshold[]): ReadonlySet<ThresholdId> {
-  return thresholds.length === 0 ? NO_IDS : new Set(thresholds.map(thresholdId));
-}
-
-const NO_IDS: ReadonlySet<ThresholdId> = new Set();
-
 const NOTHING_ANNOUNCED: ReadonlySet<string> = new Set();
 
 function mergeObservations(
   before: readonly SignalObservation[],
   now: readonly SignalObservation[],
 ): readonly SignalObservation[] {
-  const fresh = new Set(now.map((observation) => observation.signal));
-  return [...before.filter((observation) => !fresh.has(observation.signal)), ...now];
+  const kept = before.filter(({ signal }) => observationOf(now, signal) === undefined);
+  return kept.length === 0 ? now : [...kept, ...now];
 }

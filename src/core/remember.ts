@@ -6,78 +6,97 @@ import { dueSignal } from './observe.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
 import { announcedBy } from './policy-events.ts';
-import type { Impossibility, Sample, State } from './state.ts';
+import { copied, type Impossibility, type NextState, type Sample, type State } from './state.ts';
 
-/** What a sample leaves, whatever is decided: the times of its figures, and what people were told. */
-function withSeen(policy: Policy, state: State, decision: Decision, sample: Sample): State {
-  const resource = announcedBy(state, decision);
-  const statsTimesNs = timesAfter(policy, state, sample);
-  const reclaiming = sample.reclaimed === undefined ? state.reclaiming : undefined;
-  const isNew = resource !== undefined && !state.announced.has(resource);
-  const isSame = !isNew && statsTimesNs === state.statsTimesNs && reclaiming === state.reclaiming;
-  if (isSame) return state;
-  const announced = isNew ? new Set([...state.announced, resource]) : state.announced;
-  return { ...state, statsTimesNs, reclaiming, announced };
-}
-
-/** What the decision changes in the state. */
+/** What the decision, and whatever was decided the sample, changes in the state. */
 export function remember(policy: Policy, state: State, decision: Decision, sample: Sample): State {
-  const seen = withSeen(policy, state, decision, sample);
+  const { nowMs } = sample;
   switch (decision.kind) {
     case 'observePods':
       // The same figures are stepped through again, with the pods.
       return state;
     case 'none':
-      if (decision.why === 'unmeasured') {
-        return { ...seen, unmeasured: dueSignal(state, state.reclaiming?.threshold.signal) };
-      }
-      // Right at a threshold a reading wavers: what ranking found holds until the next one is due.
-      if (decision.why === 'calm' && isRankedWhileCalm(state, sample.nowMs)) return seen;
-      if (decision.why !== 'noCandidate') {
-        return seen.noCandidateAtMs === undefined ? seen : { ...seen, noCandidateAtMs: undefined };
-      }
-      if (sample.pods === undefined) return seen;
-      return {
-        ...seen,
-        unmeasured: undefined,
-        noCandidateAtMs: sample.nowMs,
-        noCandidateCause: decision.cause,
-        impossible:
-          state.impossible ?? impossibility(state, decision.cause, sample.pods, sample.nowMs),
-      };
-    case 'reclaim':
-      return {
-        ...seen,
-        reclaiming: decision.cause,
-        collectedAtMs: new Map(state.collectedAtMs).set(
-          decision.cause.threshold.signal,
-          sample.nowMs,
-        ),
-      };
-    case 'evict':
-      return {
-        ...seen,
-        noCandidateAtMs: undefined,
-        unmeasured: decision.cause === undefined ? seen.unmeasured : undefined,
-        overLimits: decision.cause === undefined ? state.overLimits.slice(1) : state.overLimits,
-        inFlight: {
-          podId: decision.pod.id,
-          podName: decision.pod.name,
-          signal: decision.cause?.threshold.signal,
-          hard: decision.hard,
-        },
-      };
-    case 'escalate':
-      return {
-        ...seen,
-        inFlight: {
-          podId: decision.podId,
-          podName: decision.podName,
-          signal: decision.cause.threshold.signal,
-          hard: true,
-        },
-      };
+      return rememberNone(policy, state, decision, sample);
+    case 'reclaim': {
+      const after = seenAnew(policy, state, decision, sample);
+      const { signal } = decision.cause.threshold;
+      after.reclaiming = decision.cause;
+      after.collectedAtMs = new Map(state.collectedAtMs).set(signal, nowMs);
+      return after;
+    }
+    case 'evict': {
+      const after = seenAnew(policy, state, decision, sample);
+      const { pod, cause, hard } = decision;
+      after.noCandidateAtMs = undefined;
+      if (cause === undefined) after.overLimits = state.overLimits.slice(1);
+      else after.unmeasured = undefined;
+      const signal = cause?.threshold.signal;
+      after.inFlight = { podId: pod.id, podName: pod.name, signal, hard };
+      return after;
+    }
+    case 'escalate': {
+      const after = seenAnew(policy, state, decision, sample);
+      const { podId, podName, cause } = decision;
+      after.inFlight = { podId, podName, signal: cause.threshold.signal, hard: true };
+      return after;
+    }
   }
+}
+
+type Nothing = Extract<Decision, { kind: 'none' }>;
+
+function rememberNone(policy: Policy, state: State, decision: Nothing, sample: Sample): State {
+  const { nowMs } = sample;
+  const change = (): NextState => seenAnew(policy, state, decision, sample);
+  if (decision.why === 'unmeasured') {
+    const after = change();
+    after.unmeasured = dueSignal(state, state.reclaiming?.threshold.signal);
+    return after;
+  }
+  const seen = (): State => withSeen(policy, state, decision, sample) ?? state;
+  // Right at a threshold a reading wavers: what ranking found holds until the next one is due.
+  if (decision.why === 'calm' && isRankedWhileCalm(state, nowMs)) return seen();
+  if (decision.why !== 'noCandidate') {
+    if (state.noCandidateAtMs === undefined) return seen();
+    const after = change();
+    after.noCandidateAtMs = undefined;
+    return after;
+  }
+  if (sample.pods === undefined) return seen();
+  const after = change();
+  after.unmeasured = undefined;
+  after.noCandidateAtMs = nowMs;
+  after.noCandidateCause = decision.cause;
+  after.impossible ??= impossibility(state, decision.cause, sample.pods, nowMs);
+  return after;
+}
+
+/** {@link withSeen}, as a state that may be changed further. */
+function seenAnew(policy: Policy, state: State, decision: Decision, sample: Sample): NextState {
+  return withSeen(policy, state, decision, sample) ?? copied(state);
+}
+
+/**
+ * What a sample leaves, whatever is decided: the times of its figures, and what people were told. Undefined
+ * where that is nothing.
+ */
+function withSeen(
+  policy: Policy,
+  state: State,
+  decision: Decision,
+  sample: Sample,
+): NextState | undefined {
+  const resource = announcedBy(state, decision);
+  const statsTimesNs = timesAfter(policy, state, sample);
+  const reclaiming = sample.reclaimed === undefined ? state.reclaiming : undefined;
+  const isNew = resource !== undefined && !state.announced.has(resource);
+  const isSame = !isNew && statsTimesNs === state.statsTimesNs && reclaiming === state.reclaiming;
+  if (isSame) return undefined;
+  const after = copied(state);
+  after.statsTimesNs = statsTimesNs;
+  after.reclaiming = reclaiming;
+  if (isNew) after.announced = new Set([...state.announced, resource]);
+  return after;
 }
 
 /**
@@ -91,8 +110,9 @@ function timesAfter(policy: Policy, state: State, sample: Sample): State['statsT
   if (isKubelet && sample.reclaimed) return state.statsTimesNs;
   // A live source has none: nothing is to be remembered, and nothing made anew.
   if (state.statsTimesNs.size === 0 && !observations.some(hasTime)) return state.statsTimesNs;
-  const read = observations.map(({ signal, statsTimeNs }) => [signal, statsTimeNs] as const);
-  return new Map(isKubelet ? read : [...state.statsTimesNs, ...read]);
+  const after = new Map(isKubelet ? [] : state.statsTimesNs);
+  for (const { signal, statsTimeNs } of observations) after.set(signal, statsTimeNs);
+  return after;
 }
 
 function hasTime({ statsTimeNs }: SignalObservation): boolean {

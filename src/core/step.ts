@@ -6,14 +6,14 @@
 import { heldConditions, nextConditionEndMs } from './conditions.ts';
 import { decide } from './decide.ts';
 import type { Decision } from './decision.ts';
-import { earliest, nextGraceEndMs } from './grace.ts';
+import { earlier, nextGraceEndMs } from './grace.ts';
 import { observe, settle } from './observe.ts';
 import type { Policy } from './policy.ts';
 import { eventsOf, type PolicyEvent } from './policy-events.ts';
 import type { Ranked } from './rank.ts';
 import { remember } from './remember.ts';
 import type { NodeCondition } from './signal.ts';
-import type { Sample, State } from './state.ts';
+import { copied, type Sample, type State } from './state.ts';
 
 export interface StepResult {
   readonly state: State;
@@ -35,8 +35,7 @@ export function step(policy: Policy, before: State, sample: Sample): StepResult 
   const settled = settle(policy, before, sample);
   const observed = isTakenIn(policy, sample) ? observe(policy, settled, sample) : settled;
   const conditions = conditionsOf(policy, observed, sample);
-  // Most turns change nothing, and copy nothing.
-  const state = conditions === observed.conditions ? observed : { ...observed, conditions };
+  const state = withConditions(observed, conditions);
   const { decision, ranked } = decide(policy, state, sample);
   const after = remember(policy, state, decision, sample);
   return {
@@ -56,6 +55,14 @@ function isTakenIn(policy: Policy, { observations, reclaimed }: Sample): boolean
   return observations !== undefined && !isLookOnly;
 }
 
+/** Most turns change nothing, and copy nothing. */
+function withConditions(state: State, conditions: readonly NodeCondition[]): State {
+  if (conditions === state.conditions) return state;
+  const after = copied(state);
+  after.conditions = conditions;
+  return after;
+}
+
 /** To the kubelet nothing changes where nothing could be read. */
 function conditionsOf(policy: Policy, state: State, sample: Sample): readonly NodeCondition[] {
   if (sample.observations === undefined && policy.rules.missingSummary === 'kubelet') {
@@ -66,15 +73,19 @@ function conditionsOf(policy: Policy, state: State, sample: Sample): readonly No
     policy.pressureTransitionPeriodMs,
     sample.nowMs,
   );
-  return held.join() === state.conditions.join() ? state.conditions : held;
+  const isSame =
+    held.length === state.conditions.length &&
+    held.every((condition, index) => condition === state.conditions[index]);
+  return isSame ? state.conditions : held;
 }
 
 function nextInstant(policy: Policy, state: State, nowMs: number): number | undefined {
-  const instants = [
+  const periodMs = policy.pressureTransitionPeriodMs;
+  let next = earlier(
     nextGraceEndMs(state.met, state.firstObserved, nowMs),
-    nextConditionEndMs(state.conditionsObserved, policy.pressureTransitionPeriodMs, nowMs),
-    state.due.length === 0 ? undefined : earliest([...state.passedOver.values()]),
-    state.due.length > 0 && state.pidsAwaitedUntilMs > nowMs ? state.pidsAwaitedUntilMs : undefined,
-  ];
-  return earliest(instants.filter((instant) => instant !== undefined));
+    nextConditionEndMs(state.conditionsObserved, periodMs, nowMs),
+  );
+  if (state.due.length === 0) return next;
+  for (const untilMs of state.passedOver.values()) next = earlier(next, untilMs);
+  return state.pidsAwaitedUntilMs > nowMs ? earlier(next, state.pidsAwaitedUntilMs) : next;
 }

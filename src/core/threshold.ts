@@ -42,6 +42,12 @@ function idsOf(kind: Threshold['kind']): Readonly<Record<Signal, ThresholdId>> {
   return Object.fromEntries(ids) as Record<Signal, ThresholdId>;
 }
 
+/** Whether one of the thresholds has the name of this one. */
+export function isAmong({ kind, signal }: Threshold, thresholds: readonly Threshold[]): boolean {
+  for (const other of thresholds) if (other.signal === signal && other.kind === kind) return true;
+  return false;
+}
+
 const NANO = 1_000_000_000n;
 
 /**

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  earliest,
+  earlier,
   type FirstObserved,
   firstObservedAt,
   graceEndsAtMs,
@@ -94,13 +94,14 @@ describe('nextGraceEndMs', () => {
   });
 });
 
-describe('earliest', () => {
+describe('earlier', () => {
   it.each([
-    [[], undefined],
-    [[5], 5],
-    [[5, 3, 9], 3],
-    [[0, 3], 0],
-  ])('of %j is %j', (instants, expected) => {
-    expect(earliest(instants)).toBe(expected);
+    [undefined, undefined, undefined],
+    [5, undefined, 5],
+    [undefined, 0, 0],
+    [5, 3, 3],
+    [0, 3, 0],
+  ])('of %j and %j is %j', (left, right, expected) => {
+    expect(earlier(left, right)).toBe(expected);
   });
 });

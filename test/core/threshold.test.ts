@@ -4,6 +4,7 @@ import type { Signal } from '../../src/core/signal.ts';
 import {
   canonicalLevel,
   compareThresholds,
+  isAmong,
   isMet,
   resolveValue,
   type Threshold,
@@ -17,6 +18,15 @@ describe('thresholdId', () => {
   it('names the kind and the signal', () => {
     expect(thresholdId(threshold())).toBe('hard:memory.available');
     expect(thresholdId(softThreshold())).toBe('soft:memory.available');
+  });
+});
+
+describe('isAmong', () => {
+  it('goes by kind and signal, whatever else differs', () => {
+    const pids = threshold({ signal: 'pid.available' });
+    expect(isAmong(threshold(), [pids, threshold({ gracePeriodMs: 5 })])).toBe(true);
+    expect(isAmong(threshold(), [pids, softThreshold()])).toBe(false);
+    expect(isAmong(threshold(), [])).toBe(false);
   });
 });
 

@@ -83,15 +83,14 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/grace.ts',
-    text: '.filter((end) => !isReached(end, nowMs)),',
-    replacement: '.filter((end) => !isReached(end, nowMs + 10_000)),',
+    text: '!isReached(end, nowMs)',
+    replacement: '!isReached(end, nowMs + 10_000)',
     breaks: 'the end of a grace is looked at too late',
   },
   {
     file: 'src/core/grace.ts',
-    text: 'return new Map(met.map(thresholdId).map((id) => [id, before.get(id) ?? nowMs]));',
-    replacement:
-      'return new Map([...before, ...met.map(thresholdId).map((id) => [id, before.get(id) ?? nowMs] as const)]);',
+    text: 'const after = new Map<ThresholdId, number>();',
+    replacement: 'const after = new Map(before);',
     breaks: 'a grace that was broken off goes on',
   },
   {
@@ -108,15 +107,15 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/conditions.ts',
-    text: 'map((atMs) => atMs + transitionPeriodMs)',
-    replacement: 'map((atMs) => atMs + 2 * transitionPeriodMs)',
+    text: 'const end = atMs + transitionPeriodMs;',
+    replacement: 'const end = atMs + 2 * transitionPeriodMs;',
     breaks: 'the end of a condition is looked at too late',
   },
   {
     file: 'src/core/conditions.ts',
-    text: 'for (const condition of causedConditions(met)) after.set(condition, nowMs);',
+    text: 'after.set(SIGNALS[signal].condition, nowMs);',
     replacement:
-      'for (const condition of causedConditions(met)) after.set(condition, after.get(condition) ?? nowMs);',
+      'after.set(SIGNALS[signal].condition, after.get(SIGNALS[signal].condition) ?? nowMs);',
     breaks: 'a transition period runs from when the condition was first seen',
   },
   {
@@ -338,14 +337,14 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/observe.ts',
-    text: '(threshold) => isRead.has(threshold.signal) || wasDue.has(thresholdId(threshold)),',
+    text: '(threshold) => isRead(threshold.signal) || isAmong(threshold, before.due),',
     replacement: '() => true,',
     breaks: 'something becomes due unseen',
   },
   {
     file: 'src/core/observe.ts',
-    text: 'return isMet(threshold, observation, wasDue.has(thresholdId(threshold)));',
-    replacement: 'return isMet(threshold, observation, wasMet.has(thresholdId(threshold)));',
+    text: 'return isMet(threshold, observation, isAmong(threshold, before.due));',
+    replacement: 'return isMet(threshold, observation, isAmong(threshold, before.met));',
     breaks: 'minimum reclaim counts for a threshold that has not acted',
   },
   {
