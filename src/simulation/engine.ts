@@ -5,7 +5,7 @@
 import type { FlagValues } from '../config/flags.ts';
 import { scenarioSettings } from '../config/scenario-config.ts';
 import { admitPod } from '../core/admission.ts';
-import type { Decision, EvictionOutcome } from '../core/decision.ts';
+import type { Decision, EvictionOutcome, EvictionTiming } from '../core/decision.ts';
 import { formatDuration, parseDuration } from '../core/duration.ts';
 import { assert, describeError, EvictdError, quote } from '../core/errors.ts';
 import { type Flapping, flapping, NOT_FLAPPING } from '../core/flapping.ts';
@@ -35,7 +35,14 @@ import { type StepResult, step } from '../core/step.ts';
 import { SummarySample } from '../core/summary-sample.ts';
 import { thresholdLevel } from '../core/threshold.ts';
 import { withGivenBack } from './given-back.ts';
-import { type Prepared, prepare, readable, readablePod, type SettingsReader } from './prepare.ts';
+import {
+  type PathText,
+  type Prepared,
+  prepare,
+  readable,
+  readablePod,
+  type SettingsReader,
+} from './prepare.ts';
 import type {
   AdmittedPod,
   EvictedPod,
@@ -156,13 +163,15 @@ class SimulatedSample implements Sample {
   }
 }
 
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+
 /** What a round has to tell, as it comes up. */
 interface Told {
   readonly reclaim: ReclaimFunction[];
   readonly events: ResultEvent[];
   readonly evicted: EvictedPod[];
   ranked: readonly Ranked[] | undefined;
-  readonly refused: Set<string>;
+  readonly refused: string[];
   readonly ended: { pod: string; at: string; outcome: string }[];
   readonly escalated: string[];
   readonly images: string[];
@@ -176,7 +185,7 @@ class Run {
   readonly #options: SimulationOptions;
   readonly #gone = new Set<string>();
   #prepared: Prepared;
-  #byName: ReadonlyMap<string, PodSpec> = new Map();
+  #byName: ReadonlyMap<string, PodSpec> | undefined;
   #state: State = INITIAL_STATE;
   #flapping: Flapping = NOT_FLAPPING;
   #pending: Pending | undefined;
@@ -184,23 +193,23 @@ class Run {
   constructor(prepared: Prepared, options: SimulationOptions) {
     this.#options = options;
     this.#prepared = prepared;
-    this.#take(prepared);
   }
 
-  #take(prepared: Prepared): void {
-    const { pods } = prepared;
-    this.#prepared = prepared;
-    this.#byName = new Map(pods.map((pod) => [pod.name, pod]));
+  #podNamed(name: string): PodSpec | undefined {
+    this.#byName ??= new Map(this.#prepared.pods.map((pod) => [pod.name, pod]));
+    return this.#byName.get(name);
   }
 
   round(tick: Tick, index: number): TickResult {
     const { rules, isOwn } = this.#prepared;
-    const path = `ticks[${index}]`;
-    const nowMs = readable(`${path}.at`, () => parseDuration(tick.at));
+    const nowMs = readable(
+      () => `ticks[${index}].at`,
+      () => parseDuration(tick.at),
+    );
     const told = nothingTold();
     this.#endPending({ tick, index, nowMs, told });
     if (rules.failedKill === 'kubelet') this.#state = forgetFailures(this.#state);
-    if (isOwn) this.#reload(tick, path);
+    if (isOwn) this.#reload(tick, index);
     const { first, later } = this.#prepared;
     const { summary, evictd } = tick;
     this.#observe(
@@ -210,7 +219,12 @@ class Run {
       evictd ?? undefined,
     );
     for (const extra of isOwn ? (evictd?.samples ?? []) : []) {
-      const atMs = nowMs + readable(`${path}.evictd.samples`, () => parseDuration(extra.after));
+      const atMs =
+        nowMs +
+        readable(
+          () => `ticks[${index}].evictd.samples`,
+          () => parseDuration(extra.after),
+        );
       this.#endPending({ tick, index, nowMs: atMs, told });
       this.#observe(later, { tick, index, nowMs: atMs, told }, extra.summary, extra);
     }
@@ -218,13 +232,15 @@ class Run {
   }
 
   /** Another configuration holds from here on. */
-  #reload({ evictd }: Tick, path: string): void {
+  #reload({ evictd }: Tick, index: number): void {
     if (evictd?.config === undefined) return;
     const { scenario } = this.#prepared;
     const config = { ...scenario.config, ...evictd.config };
-    this.#take(
-      readable(`${path}.evictd.config`, () => prepare(scenario, config, readerOf(this.#options))),
+    this.#prepared = readable(
+      () => `ticks[${index}].evictd.config`,
+      () => prepare(scenario, config, readerOf(this.#options)),
     );
+    this.#byName = undefined;
     this.#state = underAnotherPolicy(this.#state);
   }
 
@@ -314,7 +330,10 @@ class Run {
       const level = thresholdLevel(threshold, observation.capacity, true);
       const needed = Math.max(0, level - observation.available);
       const images = tick.evictd.images.map((image, index) =>
-        readable(`evictd.images[${index}]`, () => imageOf(image, nowMs)),
+        readable(
+          () => `evictd.images[${index}]`,
+          () => imageOf(image, nowMs),
+        ),
       );
       told.images.push(...imagesToCollect(images, needed, nowMs, rules).map(({ id }) => id));
     }
@@ -359,7 +378,9 @@ class Run {
       layout: later.layout,
       checksLimits,
     });
-    for (const signal of sample.refused) told.refused.add(signal);
+    for (const signal of sample.refused) {
+      if (!told.refused.includes(signal)) told.refused.push(signal);
+    }
     return sample;
   }
 
@@ -371,17 +392,16 @@ class Run {
       ? (tick.evictd?.kills?.[pod.name] ?? scenario.evictd?.kills?.[pod.name])
       : undefined;
     const kind = tick.killFails?.includes(pod.name) ? 'failed' : (kill?.outcome ?? 'evicted');
-    const takesMs = readable(`evictd.kills[${quote(pod.name)}].takes`, () =>
-      parseDuration(kill?.takes ?? '0'),
-    );
-    told.evicted.push({
-      pod: pod.name,
-      gracePeriodSeconds,
-      reason: EVICTED,
-      message,
-      annotations,
-      ...(kind === 'evicted' ? {} : { killFailed: true }),
-    });
+    const takes = kill?.takes;
+    const takesMs =
+      takes === undefined
+        ? 0
+        : readable(
+            () => `evictd.kills[${quote(pod.name)}].takes`,
+            () => parseDuration(takes),
+          );
+    const evicted = { pod: pod.name, gracePeriodSeconds, reason: EVICTED, message, annotations };
+    told.evicted.push(kind === 'evicted' ? evicted : { ...evicted, killFailed: true });
     told.events.push({ object: pod.name, type: 'Warning', reason: EVICTED, message });
     if (condition !== undefined) told.disruptionTarget.push(pod.name);
     const endsAtMs = nowMs + decision.gracePeriodMs + takesMs;
@@ -425,7 +445,7 @@ class Run {
       return this.#prepared.pods.filter(({ name }) => !this.#gone.has(name));
     }
     const named = activePods.map((name, index) => {
-      const pod = this.#byName.get(name);
+      const pod = this.#podNamed(name);
       if (pod !== undefined) return pod;
       const message = `ticks[${tick}].activePods[${index}]: no pod of the scenario: ${quote(name)}`;
       throw new EvictdError('EVICTD_SCENARIO', message);
@@ -438,28 +458,40 @@ class Run {
   }
 
   #goneIds(): ReadonlySet<string> {
-    return new Set([...this.#gone].flatMap((name) => this.#byName.get(name)?.id ?? []));
+    return new Set([...this.#gone].flatMap((name) => this.#podNamed(name)?.id ?? []));
   }
 
   #result({ at, admit }: Tick, index: number, told: Told): TickResult {
     const { conditions } = this.#state;
+    const { reclaim, events, evicted, ranked } = told;
     const facts = factsOf(told);
-    return {
-      at,
-      nodeConditions: conditions,
-      reclaim: told.reclaim,
-      events: told.events,
-      evicted: told.evicted,
-      ...(told.ranked === undefined ? {} : { ranked: told.ranked.map(({ pod }) => pod.name) }),
-      admit: (admit ?? []).map((pod, place) =>
-        admitted(pod, conditions, `ticks[${index}].admit[${place}]`),
-      ),
-      ...(facts === undefined ? {} : { evictd: facts }),
-    };
+    const admission =
+      admit?.map((pod, place) =>
+        admitted(pod, conditions, () => `ticks[${index}].admit[${place}]`),
+      ) ?? [];
+    // In the order in which they are printed.
+    const result: Writable<TickResult> =
+      ranked === undefined
+        ? { at, nodeConditions: conditions, reclaim, events, evicted, admit: admission }
+        : {
+            at,
+            nodeConditions: conditions,
+            reclaim,
+            events,
+            evicted,
+            ranked: ranked.map(({ pod }) => pod.name),
+            admit: admission,
+          };
+    if (facts !== undefined) result.evictd = facts;
+    return result;
   }
 }
 
-function admitted(pod: KubernetesPod, conditions: State['conditions'], path: string): AdmittedPod {
+function admitted(
+  pod: KubernetesPod,
+  conditions: State['conditions'],
+  path: PathText,
+): AdmittedPod {
   const { name, namespace } = pod.metadata;
   const admission = readablePod(path, pod, () => admitPod(pod, conditions));
   return { pod: `${namespace}/${name}`, ...admission };
@@ -471,7 +503,7 @@ function nothingTold(): Told {
     events: [],
     evicted: [],
     ranked: undefined,
-    refused: new Set(),
+    refused: [],
     ended: [],
     escalated: [],
     images: [],
@@ -482,38 +514,22 @@ function nothingTold(): Told {
   };
 }
 
-/** What only evictd tells; undefined where that is nothing. */
+/**
+ * What only evictd tells; undefined where that is nothing. One field after the other: a spread for each takes
+ * many times as long.
+ */
 function factsOf(told: Told): TickFacts | undefined {
-  return isAnything(told) ? toldFacts(told) : undefined;
-}
-
-function isAnything(told: Told): boolean {
   const { refused, ended, escalated, images, disruptionTarget, settlingReadings, why } = told;
-  const lists = [ended, escalated, images, disruptionTarget, told.flapping];
-  const isListed = refused.size > 0 || lists.some(({ length }) => length > 0);
-  return isListed || settlingReadings > 0 || why !== undefined;
-}
-
-function toldFacts({
-  refused,
-  ended,
-  escalated,
-  images,
-  disruptionTarget,
-  flapping: flaps,
-  settlingReadings,
-  why,
-}: Told): TickFacts {
-  return {
-    ...(refused.size === 0 ? {} : { refused: [...refused] }),
-    ...(ended.length === 0 ? {} : { ended }),
-    ...(escalated.length === 0 ? {} : { escalated }),
-    ...(images.length === 0 ? {} : { images }),
-    ...(disruptionTarget.length === 0 ? {} : { disruptionTarget }),
-    ...(flaps.length === 0 ? {} : { flapping: flaps }),
-    ...(settlingReadings === 0 ? {} : { settlingReadings }),
-    ...(why === undefined ? {} : { why }),
-  };
+  const facts: Writable<TickFacts> = {};
+  if (refused.length > 0) facts.refused = refused;
+  if (ended.length > 0) facts.ended = ended;
+  if (escalated.length > 0) facts.escalated = escalated;
+  if (images.length > 0) facts.images = images;
+  if (disruptionTarget.length > 0) facts.disruptionTarget = disruptionTarget;
+  if (told.flapping.length > 0) facts.flapping = told.flapping;
+  if (settlingReadings > 0) facts.settlingReadings = settlingReadings;
+  if (why !== undefined) facts.why = why;
+  return Object.keys(facts).length === 0 ? undefined : facts;
 }
 
 /** By what was read since: the same figures would only decide the same again. */
@@ -523,29 +539,28 @@ function isPressureGone(outcome: EvictionOutcome): boolean {
 
 /** How a simulated eviction ended. */
 function outcomeOf({ pod }: EvictDecision, nowMs: number, kind: KillOutcome): EvictionOutcome {
-  const base = {
-    podId: pod.id,
-    podName: pod.name,
-    processes: 0,
-    timing: {
-      decidedAtMs: nowMs,
-      firstSignalAtMs: undefined,
-      killedAtMs: undefined,
-      emptyAtMs: undefined,
-      endedAtMs: nowMs,
-    },
+  const { id: podId, name: podName } = pod;
+  const processes = 0;
+  const timing: EvictionTiming = {
+    decidedAtMs: nowMs,
+    firstSignalAtMs: undefined,
+    killedAtMs: undefined,
+    emptyAtMs: undefined,
+    endedAtMs: nowMs,
   };
   switch (kind) {
     case 'evicted':
-      return { ...base, kind, chargedBytes: undefined };
+      return { podId, podName, processes, timing, kind, chargedBytes: undefined };
     case 'timedOut':
-      return { ...base, kind, reason: 'deadline', remaining: 0 };
-    case 'failed':
-      return { ...base, kind, error: 'the scenario has this kill fail' };
+      return { podId, podName, processes, timing, kind, reason: 'deadline', remaining: 0 };
+    case 'failed': {
+      const error = 'the scenario has this kill fail';
+      return { podId, podName, processes, timing, kind, error };
+    }
     case 'nothingToKill':
     case 'pressureGone':
     case 'dryRun':
-      return { ...base, kind: 'refused', reason: kind };
+      return { podId, podName, processes, timing, kind: 'refused', reason: kind };
   }
 }
 

@@ -86,7 +86,7 @@ export function prepare(
     memorySource: settings.memorySource,
     checksLimits: config.localStorageCapacityIsolation ?? true,
     pods: scenario.pods.map((pod, index) =>
-      specOf(pod, `pods[${index}]`, rules, isOwn, scenario.evictd?.protected),
+      specOf(pod, () => `pods[${index}]`, rules, isOwn, scenario.evictd?.protected),
     ),
     warnings: [
       ...warnings,
@@ -99,7 +99,7 @@ export function prepare(
 
 function specOf(
   pod: KubernetesPod,
-  path: string,
+  path: PathText,
   rules: Rules,
   isOwn: boolean,
   guarded: ScenarioExtension['protected'],
@@ -116,18 +116,21 @@ function layoutOf({ dedicatedImageFs, splitImageFs }: Scenario['node']): Filesys
   return splitImageFs ? 'splitImagefs' : 'dedicatedImagefs';
 }
 
+/** Where a part of a scenario is; made into a text only for an error. */
+export type PathText = () => string;
+
 /** Reads a part of the scenario; what it cannot be read for is said with the path of the part. */
-export function readable<T>(path: string, read: () => T): T {
+export function readable<T>(path: PathText, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof EvictdError)) throw error;
-    throw new EvictdError('EVICTD_SCENARIO', `${path}: ${describeError(error)}`);
+    throw new EvictdError('EVICTD_SCENARIO', `${path()}: ${describeError(error)}`);
   }
 }
 
 /** The same for a pod, of which only a quantity can be one that is none. */
-export function readablePod<T>(path: string, pod: KubernetesPod, read: () => T): T {
+export function readablePod<T>(path: PathText, pod: KubernetesPod, read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -142,7 +145,7 @@ export function readablePod<T>(path: string, pod: KubernetesPod, read: () => T):
       })),
     };
     const where = pathOf(error.place.value, quantities) ?? '';
-    const key = where === '' ? path : `${path}.spec${where}`;
+    const key = where === '' ? path() : `${path()}.spec${where}`;
     throw new EvictdError('EVICTD_SCENARIO', `${key}: ${describeError(error)}`);
   }
 }
