@@ -22,7 +22,7 @@ const NS_PER_MS = 1_000_000n;
 const PART = /([0-9]+)?(?:\.([0-9]+)?)?([^0-9.]+)?/g;
 
 /** Most durations are of this form, and need no arithmetic beyond 2^53. */
-const PLAIN = /^(?:([0-9]{1,6})m)?([0-9]{1,6})s$/;
+const PLAIN = /^(?:([0-9]{1,6})m)?([0-9]{1,6})(?:(ms)|(?:\.([0-9]{1,3}))?s)$/;
 
 /**
  * Reads a Go duration (`1m30s`, `1.5h`, `500ms`, `0`) as milliseconds, which may have a fraction.
@@ -33,7 +33,11 @@ const PLAIN = /^(?:([0-9]{1,6})m)?([0-9]{1,6})s$/;
  */
 export function parseDuration(text: string): number {
   const plain = PLAIN.exec(text);
-  if (plain !== null) return (Number(plain[1] ?? 0) * 60 + Number(plain[2])) * 1000;
+  if (plain !== null) {
+    const [, minutes = '0', whole = '', milli, thousandths = ''] = plain;
+    const ms = milli === undefined ? Number(whole + thousandths.padEnd(3, '0')) : Number(whole);
+    return Number(minutes) * 60_000 + ms;
+  }
   const negative = text.startsWith('-');
   const unsigned = negative || text.startsWith('+') ? text.slice(1) : text;
   if (unsigned === '0') return 0;

@@ -182,9 +182,15 @@ function requestOf(
 ): bigint {
   const overheadNano = overhead?.nano ?? 0n;
   if (rules.podRequest === 'evictd') return (ofContainers(all, summand)?.nano ?? 0n) + overheadNano;
-  const of = (container: ContainerQuantities): bigint => summand(container)?.nano ?? 0n;
-  let most = all.containers.reduce((nano, container) => nano + of(container), 0n);
-  for (const own of all.initContainers.map(of)) if (own > most) most = own;
+  let most = 0n;
+  for (const container of all.containers) {
+    const own = summand(container);
+    if (own !== undefined) most += own.nano;
+  }
+  for (const container of all.initContainers) {
+    const own = summand(container);
+    if (own !== undefined && own.nano > most) most = own.nano;
+  }
   return most === 0n ? 0n : most + overheadNano;
 }
 
@@ -229,11 +235,13 @@ function containerRequests({
   initContainers,
 }: Containers): ReadonlyMap<string, ContainerRequests> {
   const byName = new Map<string, ContainerRequests>();
-  for (const { name, requests } of [...containers, ...initContainers]) {
-    if (byName.has(name)) continue;
+  const add = ({ name, requests }: ContainerQuantities): void => {
+    if (byName.has(name)) return;
     const { memory = ZERO, ephemeralStorage = ZERO } = requests;
     byName.set(name, requests === NOTHING ? NO_REQUESTS : { memory, ephemeralStorage });
-  }
+  };
+  containers.forEach(add);
+  initContainers.forEach(add);
   return byName;
 }
 
@@ -243,24 +251,23 @@ function storageLimits(
   all: Containers,
   overhead: Quantity | undefined,
 ): StorageLimits | undefined {
-  const emptyDirs = volumes.flatMap(({ name, emptyDir }) => {
+  const emptyDirs: StorageLimit[] = [];
+  for (const { name, emptyDir } of volumes) {
     const text = emptyDir?.sizeLimit;
     const limit = text === undefined || text === null ? undefined : readQuantity(String(text));
-    return limit !== undefined && limit.nano > 0n ? [limitOf(name, limit)] : [];
-  });
+    if (limit !== undefined && limit.nano > 0n) emptyDirs.push(limitOf(name, limit));
+  }
+  const isLimited = ({ storageLimit: limit }: ContainerQuantities): boolean => limit !== undefined;
+  const isAnyLimited = all.containers.some(isLimited) || all.initContainers.some(isLimited);
+  // Most pods have none.
+  if (emptyDirs.length === 0 && !isAnyLimited) return undefined;
   const containers = new Map<string, StorageLimit>();
   for (const { name, storageLimit: limit } of all.containers) {
     if (limit !== undefined && limit.nano !== 0n) containers.set(name, limitOf(name, limit));
   }
   const sum = ofContainers(all, storageLimit);
   const most = sum && sumOf(sum, overhead);
-  const limits = {
-    emptyDirs,
-    pod: most && limitOf('', most),
-    containers: [...containers.values()],
-  };
-  const isNone = emptyDirs.length === 0 && limits.pod === undefined && containers.size === 0;
-  return isNone ? undefined : limits;
+  return { emptyDirs, pod: most && limitOf('', most), containers: [...containers.values()] };
 }
 
 function limitOf(name: string, quantity: Quantity): StorageLimit {

@@ -27,9 +27,10 @@ export function qosClassOf({ spec, status }: KubernetesPod): QosClass {
     let limited = 0n;
     for (const { resources } of containers) {
       const limit = positive(resources?.limits, name);
-      if (limit === 0n) isGuaranteed = false;
-      limited += limit;
-      requested += positive(resources?.requests, name);
+      if (limit === undefined) isGuaranteed = false;
+      else limited += limit;
+      const request = positive(resources?.requests, name);
+      if (request !== undefined) requested += request;
     }
     if (requested !== 0n || limited !== 0n) isBestEffort = false;
     if (requested !== limited) isGuaranteed = false;
@@ -38,10 +39,10 @@ export function qosClassOf({ spec, status }: KubernetesPod): QosClass {
   return isGuaranteed ? 'Guaranteed' : 'Burstable';
 }
 
-/** What the list says of a resource; 0 for nothing, and for less. */
-function positive(list: ResourceList | null | undefined, name: string): bigint {
+/** What the list says of a resource; undefined for nothing, and for less. */
+function positive(list: ResourceList | null | undefined, name: string): bigint | undefined {
   const text = list?.[name];
-  if (text === undefined || text === null) return 0n;
+  if (text === undefined || text === null) return undefined;
   const nano = parseQuantity(String(text));
-  return nano > 0n ? nano : 0n;
+  return nano > 0n ? nano : undefined;
 }

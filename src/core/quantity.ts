@@ -92,39 +92,59 @@ export function parseQuantity(text: string): bigint {
   return parsePlainQuantity(text) ?? parseAnyQuantity(text);
 }
 
-/** Most quantities are a few digits and a usual suffix, and are read in a fraction of the time. */
-const PLAIN_FACTORS: ReadonlyMap<string, number> = new Map([
-  ['Ki', 2 ** 10],
-  ['Mi', 2 ** 20],
-  ['Gi', 2 ** 30],
-  ['k', 1e3],
-  ['M', 1e6],
-  ['G', 1e9],
-]);
-
 /**
- * So many digits of these stay below 2^53, or are a multiple of a power of two that a double holds;
- * without a suffix, so many more.
+ * Most quantities are a few digits and a usual suffix, and are read in a fraction of the time: what a suffix
+ * multiplies by is a power of two, and one of ten.
  */
-const PLAIN_DIGITS = 9;
-const BARE_DIGITS = 15;
+const PLAIN_SUFFIXES: ReadonlyMap<string, { readonly two: number; readonly ten: number }> = new Map(
+  [
+    ['', { two: 1, ten: 0 }],
+    ['Ki', { two: 2 ** 10, ten: 0 }],
+    ['Mi', { two: 2 ** 20, ten: 0 }],
+    ['Gi', { two: 2 ** 30, ten: 0 }],
+    ['m', { two: 1, ten: -3 }],
+    ['k', { two: 1, ten: 3 }],
+    ['M', { two: 1, ten: 6 }],
+    ['G', { two: 1, ten: 9 }],
+  ],
+);
+
+/** A double holds so many digits, times a power of two. */
+const PLAIN_DIGITS = 15;
+
+/** In nano-units: the powers of ten that the suffixes lead to, as many digits after the point as there are. */
+const POWERS_OF_TEN = Array.from(
+  { length: 2 * NANO_DIGITS + 1 },
+  (_, power) => 10n ** BigInt(power),
+);
 
 const ZERO = '0'.charCodeAt(0);
+const POINT = '.'.charCodeAt(0);
 
 /** Undefined for any other form. */
 function parsePlainQuantity(text: string): bigint | undefined {
   let value = 0;
   let count = 0;
-  for (; count <= BARE_DIGITS; count += 1) {
-    const digit = text.charCodeAt(count) - ZERO;
+  let pointAt: number | undefined;
+  let at = 0;
+  for (; count <= PLAIN_DIGITS; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === POINT && pointAt === undefined) {
+      pointAt = at;
+      continue;
+    }
+    const digit = code - ZERO;
     // Beyond the end it is no number.
     if (!(digit >= 0 && digit <= 9)) break;
     value = 10 * value + digit;
+    count += 1;
   }
-  const isBare = count === text.length;
-  if (count === 0 || count > (isBare ? BARE_DIGITS : PLAIN_DIGITS)) return undefined;
-  const factor = isBare ? 1 : PLAIN_FACTORS.get(text.slice(count));
-  return factor === undefined ? undefined : BigInt(value * factor) * NANO;
+  if (count === 0 || count > PLAIN_DIGITS) return undefined;
+  const suffix = PLAIN_SUFFIXES.get(text.slice(at));
+  if (suffix === undefined) return undefined;
+  const fraction = pointAt === undefined ? 0 : at - pointAt - 1;
+  const power = POWERS_OF_TEN[suffix.ten + NANO_DIGITS - fraction];
+  return power === undefined ? undefined : capped(BigInt(value * suffix.two) * power);
 }
 
 function parseAnyQuantity(text: string): bigint {

@@ -83,9 +83,8 @@ export class SummarySample implements Sample {
 function limitedPods(specs: readonly PodSpec[]): ReadonlyMap<string, PodSpec> {
   const known = LIMITED.get(specs);
   if (known !== undefined) return known;
-  const limited = new Map(
-    specs.filter(({ storageLimits }) => storageLimits !== undefined).map((spec) => [spec.id, spec]),
-  );
+  const limited = new Map<string, PodSpec>();
+  for (const spec of specs) if (spec.storageLimits !== undefined) limited.set(spec.id, spec);
   LIMITED.set(specs, limited);
   return limited;
 }
