@@ -136,6 +136,7 @@ export function foundDirectory({
     listings$: defer(() => chosen?.listings$ ?? search$),
     settle: (pod) => toChosen((directory) => directory.settle(pod)),
     stop: (pod, gracePeriodMs) => toChosen((directory) => directory.stop(pod, gracePeriodMs)),
+    answers: () => toChosen((directory) => directory.answers()),
     close: () => {
       closeAllBut(chosen);
       chosen?.close();

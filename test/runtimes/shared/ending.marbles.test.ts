@@ -17,6 +17,7 @@ const POD: RuntimePod = {
   namespace: 'default',
   cgroups: ['kubepods/web'],
   doubt: undefined,
+  isCritical: false,
   labels: {},
   annotations: {},
   containers: [],

@@ -40,6 +40,10 @@ function socket(name: string, ...answers: readonly (PodListing | 'hung' | undefi
       log.push(`stop ${id} ${graceMs}`);
       return EMPTY;
     },
+    answers: () => {
+      log.push('answers');
+      return EMPTY;
+    },
     close: () => log.push('close'),
   };
   const candidate: Candidate = {
@@ -180,8 +184,9 @@ describe('foundDirectory', () => {
       heard(helpers, directory, 10);
       directory.settle(POD).subscribe();
       directory.stop(POD, 5).subscribe();
+      directory.answers().subscribe();
       directory.close();
-      expect(one.log.slice(-3)).toEqual(['settle a', 'stop a 5', 'close']);
+      expect(one.log.slice(-4)).toEqual(['settle a', 'stop a 5', 'answers', 'close']);
     });
   });
 
