@@ -9,6 +9,14 @@ export function tuneEngine(): void {
   for (const flag of ENGINE_FLAGS) setFlagsFromString(flag);
 }
 
+/**
+ * Sets V8 up for a batch, which takes seconds: a third of the time that the optimising compiler takes goes to
+ * putting functions into one another, and gains little.
+ */
+export function tuneForBatch(): void {
+  setFlagsFromString('--max-inlined-bytecode-size-cumulative=300');
+}
+
 const ENGINE_FLAGS = [
   // The young generation stays at its first size: a burst of garbage at the start does not grow
   // the process for good.

@@ -9,6 +9,7 @@ import { simulate } from '../simulation/engine.ts';
 import { readPlain } from '../simulation/plain-scenario.ts';
 import { rememberingReader, type SettingsReader } from '../simulation/prepare.ts';
 import type { Scenario } from '../simulation/scenario.ts';
+import { tuneForBatch } from './engine.ts';
 import { errorLine, writeOut } from './output.ts';
 import {
   chunksOf,
@@ -136,6 +137,7 @@ function isUnreadable(error: unknown): error is EvictdError {
 
 /** A result for each line that is not blank, written as soon as the lines that have come are done. */
 async function simulateBatch(file: string, flags: FlagValues): Promise<number> {
+  tuneForBatch();
   const settings = rememberingReader(flags);
   for await (const lines of linesOf(chunksOf(file))) {
     let text = '';
