@@ -114,9 +114,9 @@ export function checkGiven({ given, file }: Origin): Checked {
       HARD_GRACE_SECONDS[compatibility],
     rules: RULE_SETS[compatibility],
     layout: 'single',
-    // No runtime tells yet what its pods use of the disks, or collects anything.
+    // No runtime tells yet what its pods use of the disks.
     ranksDisk: false,
-    reclaims: false,
+    reclaims: [],
   };
   const socket = texts.last('--socket', parseSocketPath);
   const stateDir = texts.last('--state-dir', parseStateDir);

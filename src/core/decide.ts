@@ -6,6 +6,7 @@ import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
 import { isEvictedFor, type Ranked, rankWithReasons } from './rank.ts';
 import { type ReclaimFunction, reclaimFunctions } from './reclaim.ts';
+import { SIGNALS, type Signal } from './signal.ts';
 import type { InFlight, OverLimit, Sample, State } from './state.ts';
 import {
   compareThresholds,
@@ -43,10 +44,16 @@ export function decide(policy: Policy, state: State, sample: Sample): Decided {
   }
   const overLimit = freshOverLimit(policy, state, sample);
   if (overLimit !== undefined) return unranked(evictOverLimit(policy, overLimit));
-  if (state.reclaiming !== undefined)
-    return decideReclaimed(policy, state, state.reclaiming, sample);
+  const { reclaiming } = state;
   const cause = firstCause(policy, state, sample);
-  if (cause === undefined) return unranked({ kind: 'none', why: 'calm' });
+  // What became short meanwhile and does not wait goes before what was collected for.
+  const isFirst = cause === undefined || policy.rules.measuredAfterReclaim === 'kubelet';
+  if (reclaiming !== undefined && sample.reclaimed === true && isFirst) {
+    return decideReclaimed(policy, state, reclaiming, sample);
+  }
+  if (cause === undefined) {
+    return unranked({ kind: 'none', why: reclaiming === undefined ? 'calm' : 'reclaiming' });
+  }
   if (state.said) return unranked({ kind: 'none', why: 'said' });
   const functions = reclaimsFor(policy, state, cause, sample.nowMs);
   if (functions.length > 0) return unranked({ kind: 'reclaim', functions, cause });
@@ -60,23 +67,25 @@ function reclaimsFor(
   { threshold: { signal } }: Cause,
   nowMs: number,
 ): readonly ReclaimFunction[] {
-  if (!policy.reclaims || signal === unmeasured) return [];
+  if (signal === unmeasured) return [];
   const beforeMs = collectedAtMs.get(signal) ?? Number.NEGATIVE_INFINITY;
   const isLate = policy.rules.collectedOften === 'evictd' && nowMs - beforeMs < COLLECT_AGAIN_MS;
-  return isLate ? [] : reclaimFunctions(signal, policy.layout, policy.rules);
+  if (isLate) return [];
+  const functions = reclaimFunctions(signal, policy.layout, policy.rules);
+  return functions.filter((one) => policy.reclaims.includes(one));
 }
 
-/** A collection is under way, or has ended and been followed by a reading. */
+/** A collection has ended, and was followed by a reading. */
 function decideReclaimed(policy: Policy, state: State, before: Cause, sample: Sample): Decided {
   const unranked = (decision: Decision): Decided => ({ decision, ranked: undefined });
-  if (sample.reclaimed === undefined) return unranked({ kind: 'none', why: 'reclaiming' });
   const isByOld = policy.rules.measuredAfterReclaim === 'kubelet';
   const { signal } = before.threshold;
   const observation = observationOf(sample.observations ?? [], signal);
   if (!isByOld && (observation === undefined || !isFresh(policy, state, observation))) {
     return unranked({ kind: 'none', why: 'unmeasured' });
   }
-  const cause = isByOld || observation === undefined ? before : stillShort(before, observation);
+  const cause =
+    isByOld || observation === undefined ? before : stillShort(policy, before, observation);
   const isEnough =
     policy.rules.reclaimedWhen === 'kubelet'
       ? isNothingMet(policy, sample.observations)
@@ -95,7 +104,15 @@ function isNothingMet(policy: Policy, observations: Sample['observations']): boo
 }
 
 /** What is still short of what was collected for; undefined when nothing is. */
-function stillShort({ threshold }: Cause, observation: SignalObservation): Cause | undefined {
+function stillShort(
+  { thresholds }: Policy,
+  before: Cause,
+  observation: SignalObservation,
+): Cause | undefined {
+  // Other settings may hold by now.
+  const id = thresholdId(before.threshold);
+  const threshold = thresholds.find((one) => thresholdId(one) === id);
+  if (threshold === undefined) return undefined;
   return isMet(threshold, observation, true) ? causeOf(threshold, observation) : undefined;
 }
 
@@ -225,6 +242,10 @@ function decideInFlight(policy: Policy, inFlight: InFlight, urgent: Cause | unde
   };
 }
 
+function isOfDisk(signal: Signal): boolean {
+  return SIGNALS[signal].filesystem !== undefined;
+}
+
 /** A soft threshold without a grace period is due at once, as a hard one is (kubelet). */
 function isHard(threshold: Threshold): boolean {
   return threshold.gracePeriodMs === 0;
@@ -232,10 +253,13 @@ function isHard(threshold: Threshold): boolean {
 
 /**
  * Of the due thresholds whose signal was read just now, by figures that are new, the one that is acted
- * on: first those that an eviction can help.
+ * on: first those that an eviction can help. A collection that runs is awaited by what it may help, which is
+ * every disk; memory and PIDs do not wait for it.
  */
 function firstCause(policy: Policy, state: State, sample: Sample): Cause | undefined {
-  const ordered = dueNow(policy, state, sample);
+  const ordered = dueNow(policy, state, sample).filter(
+    ({ threshold: { signal } }) => state.reclaiming === undefined || !isOfDisk(signal),
+  );
   const helped = ordered.find(({ threshold }) => isEvictedFor(threshold.signal, policy));
   const first = helped ?? ordered[0];
   return first && causeOf(first.threshold, first.observation);
@@ -243,8 +267,10 @@ function firstCause(policy: Policy, state: State, sample: Sample): Cause | undef
 
 /** The same among hard thresholds that an eviction can help, whatever else is due before them. */
 function urgentCause(policy: Policy, state: State, sample: Sample): Cause | undefined {
+  const collected = state.reclaiming?.threshold.signal;
   const urgent = dueNow(policy, state, sample).find(
-    ({ threshold }) => isHard(threshold) && isEvictedFor(threshold.signal, policy),
+    ({ threshold }) =>
+      isHard(threshold) && threshold.signal !== collected && isEvictedFor(threshold.signal, policy),
   );
   return urgent && causeOf(urgent.threshold, urgent.observation);
 }

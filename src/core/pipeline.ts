@@ -1,5 +1,6 @@
 import {
   distinctUntilChanged,
+  EMPTY,
   filter,
   map,
   merge,
@@ -30,13 +31,15 @@ export const WAKEUP_INTERVAL_MS = 1;
 export const IMPOSSIBLE_POLL_MS = 100;
 
 /** Why a sample was taken. `start` is the first, `due` a poll or the end of a period. */
-export type ReadReason = 'start' | 'wakeup' | 'outcome' | 'due';
+export type ReadReason = 'start' | 'wakeup' | 'outcome' | 'reclaimed' | 'due';
 
 /** What the pipeline is fed with, and how it reads. Reading never throws. */
 export interface PipelineInputs {
   /** "Read now": carries no value. The first one starts the pipeline. */
   readonly wakeups$: Observable<unknown>;
   readonly outcomes$: Observable<EvictionOutcome>;
+  /** Emits where a collection that was decided has ended; left out where there are none. */
+  readonly reclaimed$?: Observable<unknown>;
   /** Fresh counters of the node; a signal that cannot be read is left out. */
   readonly read: () => readonly SignalObservation[];
   /** All pods, listed and read afresh; for a decision about `signal`, where it is for one. */
@@ -93,7 +96,8 @@ export function evictionPipeline(
   const outcomes$ = inputs.outcomes$.pipe(
     map((outcome): Input => ({ reason: 'outcome', outcome })),
   );
-  return merge(outcomes$, wakeups$).pipe(
+  const reclaimed$ = (inputs.reclaimed$ ?? EMPTY).pipe(map((): Input => ({ reason: 'reclaimed' })));
+  return merge(outcomes$, reclaimed$, wakeups$).pipe(
     scanUntilDue<Input, Turn>(
       (last, input) => takeTurn(inputs, policy(), () => scheduler.now(), last, input),
       (turn) => turn.lookAgainAtMs,
@@ -103,7 +107,7 @@ export function evictionPipeline(
 }
 
 type Input =
-  | { readonly reason: 'wakeup' }
+  | { readonly reason: 'wakeup' | 'reclaimed' }
   | { readonly reason: 'outcome'; readonly outcome: EvictionOutcome };
 
 function takeTurn(
@@ -122,6 +126,8 @@ function takeTurn(
     podsRead = { atMs: nowMs, tookMs: clock() - startMs };
     return pods;
   };
+  const reclaimed =
+    input !== DUE && input.reason === 'reclaimed' ? ({ reclaimed: true } as const) : {};
   // At first, and where other rules may make other pods.
   const podsDue = last?.policy !== policy || arePodsDue(nowMs, last, input);
   const seen: ReadSample = {
@@ -129,16 +135,19 @@ function takeTurn(
     observations: inputs.read(),
     ...(podsDue ? { pods: readPods() } : {}),
     ...(input !== DUE && input.reason === 'outcome' ? { outcome: input.outcome } : {}),
+    ...reclaimed,
   };
   const first = step(policy, stateFor(inputs, policy, last, seen), seen);
   const { decision } = first;
   const pods =
     decision.kind === 'observePods' ? readPods(decision.cause.threshold.signal) : undefined;
   const sample: ReadSample = pods === undefined ? seen : { ...seen, pods };
-  // The outcome was taken in by the first step.
+  // The outcome was taken in by the first step; that a collection has ended is not, where that asked for pods.
   const { observations } = seen;
   const result =
-    pods === undefined ? first : step(policy, first.state, { nowMs, observations, pods });
+    pods === undefined
+      ? first
+      : step(policy, first.state, { nowMs, observations, pods, ...reclaimed });
   const podsDueAtMs = podsRead.atMs + Math.max(inputs.podsIntervalMs, podsRead.tookMs * READ_SHARE);
   const pollAtMs = nowMs + pollAfterMs(inputs, last, sample, result);
   return {

@@ -1,7 +1,7 @@
 /** What people are told of a step. */
 import type { Decision } from './decision.ts';
 import type { Policy } from './policy.ts';
-import { SIGNALS } from './signal.ts';
+import { SIGNALS, type Signal } from './signal.ts';
 import type { Impossibility, Sample, State } from './state.ts';
 
 /** Something that people are told; the first reason is the kubelet's. */
@@ -61,15 +61,20 @@ function impossibleText({ cause, pods, protectedPods, passedOverPods }: Impossib
 }
 
 /** The resource that something is done about; undefined for what goes on from a collection. */
-export function announcedBy(state: State, decision: Decision): string | undefined {
-  if (state.reclaiming !== undefined) return undefined;
+export function announcedBy({ reclaiming }: State, decision: Decision): string | undefined {
+  const signal = signalActedOn(decision);
+  if (signal === undefined || signal === reclaiming?.threshold.signal) return undefined;
+  return SIGNALS[signal].resource;
+}
+
+function signalActedOn(decision: Decision): Signal | undefined {
   switch (decision.kind) {
     case 'reclaim':
-      return SIGNALS[decision.cause.threshold.signal].resource;
+      return decision.cause.threshold.signal;
     case 'evict':
-      return decision.cause && SIGNALS[decision.cause.threshold.signal].resource;
+      return decision.cause?.threshold.signal;
     case 'none':
-      return 'cause' in decision ? SIGNALS[decision.cause.threshold.signal].resource : undefined;
+      return 'cause' in decision ? decision.cause.threshold.signal : undefined;
     case 'observePods':
     case 'escalate':
       return undefined;

@@ -1,4 +1,5 @@
 import type { FilesystemLayout } from './layout.ts';
+import type { ReclaimFunction } from './reclaim.ts';
 import type { Rules } from './rules.ts';
 import type { Threshold } from './threshold.ts';
 
@@ -25,6 +26,6 @@ export interface Policy {
   readonly layout: FilesystemLayout;
   /** Whether it is known what pods use of the disks: else none is evicted for one. */
   readonly ranksDisk: boolean;
-  /** Whether dead containers and unused images can be collected. */
-  readonly reclaims: boolean;
+  /** What can be collected before a pod goes for a disk, in this order. */
+  readonly reclaims: readonly ReclaimFunction[];
 }

@@ -2,12 +2,14 @@ import type { FilesystemLayout } from './layout.ts';
 import type { SignalObservation } from './observation.ts';
 import type { Rules } from './rules.ts';
 import { type FilesystemName, SIGNALS, type Signal } from './signal.ts';
-import { compareText } from './text.ts';
 
 /** What may be collected before a pod is evicted: all dead containers, all unused images. */
 export type ReclaimFunction = 'containers' | 'images';
 
-const BOTH: readonly ReclaimFunction[] = ['containers', 'images'];
+/** All of them, in the order in which they are done. */
+export const RECLAIM_FUNCTIONS: readonly ReclaimFunction[] = ['containers', 'images'];
+
+const BOTH = RECLAIM_FUNCTIONS;
 
 /** By layout and filesystem. Source: kubelet `helpers.go`, `buildSignalToNodeReclaimFuncs`. */
 const FUNCTIONS: Readonly<
@@ -41,48 +43,4 @@ export function isStillRising(
   now: SignalObservation | undefined,
 ): boolean {
   return before !== undefined && now !== undefined && now.available > before.available;
-}
-
-/** An image of the node, as far as a collection looks at it. */
-export interface ImageObservation {
-  readonly id: string;
-  readonly sizeBytes: number;
-  readonly pulledAtMs: number;
-  /** When a container last used it; undefined where none has. */
-  readonly usedAtMs: number | undefined;
-  readonly inUse: boolean;
-  readonly pinned: boolean;
-}
-
-/** An image younger than this is kept, ms: what is being started now needs it. Source: kubelet `imageMinimumGCAge`. */
-export const FRESH_IMAGE_MS = 120_000;
-
-/**
- * The images that a collection takes: the least recently used first, until `neededBytes` are regained;
- * those in use, pinned or fresh are kept. By the kubelet's rules all that are not in use or pinned.
- */
-export function imagesToCollect(
-  images: readonly ImageObservation[],
-  neededBytes: number,
-  nowMs: number,
-  rules: Rules,
-): readonly ImageObservation[] {
-  const all = rules.imageOrder === 'kubelet';
-  const free = images
-    .filter(({ inUse, pinned }) => !inUse && !pinned)
-    .filter(({ pulledAtMs }) => all || nowMs - pulledAtMs >= FRESH_IMAGE_MS)
-    .sort((left, right) => lastUsedMs(left) - lastUsedMs(right) || compareText(left.id, right.id));
-  if (all) return free;
-  const taken: ImageObservation[] = [];
-  let regained = 0;
-  for (const image of free) {
-    if (regained >= neededBytes) break;
-    taken.push(image);
-    regained += image.sizeBytes;
-  }
-  return taken;
-}
-
-function lastUsedMs({ usedAtMs, pulledAtMs }: ImageObservation): number {
-  return usedAtMs ?? pulledAtMs;
 }

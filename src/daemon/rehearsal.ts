@@ -115,7 +115,7 @@ const REHEARSAL_POLICY: Policy = {
   rules: RULE_SETS.evictd,
   layout: 'single',
   ranksDisk: false,
-  reclaims: false,
+  reclaims: [],
 };
 
 /** The runtime, signalling nobody, and ending each eviction where all signals would be sent. */

@@ -9,6 +9,7 @@ import type { Decision, EvictionOutcome, EvictionTiming } from '../core/decision
 import { formatDuration, parseDuration } from '../core/duration.ts';
 import { assert, describeError, EvictdError, quote } from '../core/errors.ts';
 import { type Flapping, flapping, NOT_FLAPPING } from '../core/flapping.ts';
+import { type ImageObservation, imagesToCollect } from '../core/image-gc.ts';
 import type { KubernetesPod, Summary } from '../core/kubernetes.ts';
 import { EVICTED } from '../core/message.ts';
 import type { SignalObservation } from '../core/observation.ts';
@@ -16,13 +17,7 @@ import type { PodObservation } from '../core/pod.ts';
 import type { PodSpec } from '../core/pod-spec.ts';
 import type { Policy } from '../core/policy.ts';
 import type { Ranked } from '../core/rank.ts';
-import {
-  type ImageObservation,
-  imagesToCollect,
-  isStillRising,
-  type ReclaimFunction,
-  SETTLING_READINGS,
-} from '../core/reclaim.ts';
+import { isStillRising, type ReclaimFunction, SETTLING_READINGS } from '../core/reclaim.ts';
 import {
   forgetFailures,
   INITIAL_STATE,
@@ -571,8 +566,8 @@ function imageOf(
   return {
     id,
     sizeBytes,
-    pulledAtMs: nowMs - parseDuration(age),
-    usedAtMs: lastUsed === undefined ? undefined : nowMs - parseDuration(lastUsed),
+    firstSeenAtMs: nowMs - parseDuration(age),
+    lastUsedAtMs: lastUsed === undefined ? undefined : nowMs - parseDuration(lastUsed),
     inUse: inUse === true,
     pinned: pinned === true,
   };

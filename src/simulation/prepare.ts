@@ -8,6 +8,7 @@ import type { KubernetesPod } from '../core/kubernetes.ts';
 import type { FilesystemLayout } from '../core/layout.ts';
 import { type PodSpec, podSpec } from '../core/pod-spec.ts';
 import type { MemorySource, Policy } from '../core/policy.ts';
+import { RECLAIM_FUNCTIONS } from '../core/reclaim.ts';
 import { RULE_SETS, type Rules } from '../core/rules.ts';
 import type { Scenario, ScenarioExtension } from './scenario.ts';
 
@@ -75,7 +76,7 @@ export function prepare(
     ...settings.policy,
     layout: layoutOf(scenario.node),
     ranksDisk: (isOwn ? scenario.evictd?.ranksDisk : undefined) ?? true,
-    reclaims: (isOwn ? scenario.evictd?.reclaims : undefined) ?? true,
+    reclaims: isOwn && scenario.evictd?.reclaims === false ? [] : RECLAIM_FUNCTIONS,
   };
   return {
     scenario,

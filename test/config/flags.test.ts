@@ -85,7 +85,7 @@ describe('loadSettings', () => {
           rules: RULE_SETS.evictd,
           layout: 'single',
           ranksDisk: false,
-          reclaims: false,
+          reclaims: [],
         },
         kernelMemcgNotification: false,
         nodeCgroup: '/node',

@@ -20,7 +20,7 @@ describe('scenarioSettings', () => {
       rules: RULE_SETS.evictd,
       layout: 'single',
       ranksDisk: false,
-      reclaims: false,
+      reclaims: [],
     });
     expect(scenarioSettings({}, {}).warnings).toStrictEqual([
       'no eviction threshold is left: nothing will be evicted',

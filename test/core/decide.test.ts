@@ -3,8 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { victimGraceSeconds } from '../../src/core/decide.ts';
 import type { ReadSample } from '../../src/core/pipeline.ts';
 import type { PodObservation } from '../../src/core/pod.ts';
+import { RECLAIM_FUNCTIONS } from '../../src/core/reclaim.ts';
 import { RULE_SETS } from '../../src/core/rules.ts';
 import { INITIAL_STATE, type OverLimit, type Sample } from '../../src/core/state.ts';
+import { step } from '../../src/core/step.ts';
 import {
   GI,
   MI,
@@ -487,7 +489,7 @@ describe('disk pressure where it is known what pods use', () => {
     minimumReclaim: value('500Mi'),
   });
   const ranks = policy({ thresholds: [disk], ranksDisk: true });
-  const reclaims = policy({ thresholds: [disk], ranksDisk: true, reclaims: true });
+  const reclaims = policy({ thresholds: [disk], ranksDisk: true, reclaims: RECLAIM_FUNCTIONS });
   const parts = (bytes: number) => ({ bytes, inodes: 1 });
   const onDisk = (bytes: number): Partial<PodObservation> => ({
     disk: { root: parts(bytes), logs: parts(0), localVolumes: parts(0) },
@@ -551,7 +553,7 @@ describe('disk pressure where it is known what pods use', () => {
         rules: RULE_SETS[rules],
         layout,
         ranksDisk: true,
-        reclaims: true,
+        reclaims: RECLAIM_FUNCTIONS,
       });
       const counted = pods.map((one) => ({ ...one, pids: 0 }));
       const low = observation(MI, { signal, capacity: 100 * GI });
@@ -721,6 +723,179 @@ describe('disk pressure where it is known what pods use', () => {
       );
       expect(said(results)).toStrictEqual(['reclaim containers images', 'evict big', expected]);
     });
+
+    describe('and something else becomes short while that runs', () => {
+      const memory = threshold({ value: value('500Mi') });
+      const pids = threshold({ signal: 'pid.available', value: value('100') });
+      const images = threshold({ signal: 'imagefs.available', value: value('1Gi') });
+      const soft = softThreshold({ value: value('800Mi') });
+      const by = { ...reclaims, thresholds: [memory, soft, pids, images, disk] };
+      const withMemory = (nowMs: number, memoryMi: number, rest: Partial<ReadSample> = {}) => ({
+        ...at(nowMs, 900, rest),
+        observations: [nodefs(900 * MI, nowMs), observation(memoryMi * MI, { atMs: nowMs })],
+        pods,
+      });
+      const counted = pods.map((one) => ({ ...one, pids: one === BIG ? 500 : 1 }));
+
+      it.each(BOTH_RULES)('by the rules of %s memory does not wait for it', (rules) => {
+        const results = story(
+          { ...by, rules: RULE_SETS[rules] },
+          at(0, 900),
+          withMemory(1, 400),
+          withMemory(2, 400, { outcome: outcome('small') }),
+          withMemory(3, 900),
+        );
+        expect(said(results)).toStrictEqual([
+          'reclaim containers images',
+          'evict small',
+          'evict small',
+          'none evicting',
+        ]);
+        expect(results.map(({ events }) => events.map(({ message }) => message))).toStrictEqual([
+          ['Attempting to reclaim ephemeral-storage'],
+          ['Attempting to reclaim memory'],
+          rules === 'kubelet' ? ['Attempting to reclaim memory'] : [],
+          [],
+        ]);
+        expect(results.at(-1)?.state.reclaiming?.threshold).toBe(disk);
+      });
+
+      it('a soft threshold of it acts when its grace is over', () => {
+        const results = story(
+          by,
+          withMemory(0, 700),
+          withMemory(29_999, 700),
+          withMemory(30_000, 700),
+        );
+        expect(said(results)).toStrictEqual([
+          'reclaim containers images',
+          'none reclaiming',
+          'evict small',
+        ]);
+      });
+
+      it('nor do PIDs; another disk does', () => {
+        const low = (signal: 'pid.available' | 'imagefs.available'): Sample => ({
+          nowMs: 1,
+          observations: [observation(5, { signal, capacity: 10 * GI })],
+          pods: counted,
+        });
+        expect(said(story(by, at(0, 900), low('pid.available')))).toStrictEqual([
+          'reclaim containers images',
+          'evict big',
+        ]);
+        expect(said(story(by, at(0, 900), low('imagefs.available')))).toStrictEqual([
+          'reclaim containers images',
+          'none reclaiming',
+        ]);
+      });
+
+      it('asks for pods where there are none, and says nobody where nobody may go', () => {
+        const { pods: _, ...without } = withMemory(1, 400);
+        const results = story(by, at(0, 900), without, { ...withMemory(2, 400), pods: [] });
+        expect(said(results)).toStrictEqual([
+          'reclaim containers images',
+          'observePods',
+          'none noCandidate',
+        ]);
+      });
+
+      it('a dry run names nobody a second time', () => {
+        const results = story(
+          by,
+          at(0, 900),
+          withMemory(1, 400),
+          withMemory(2, 400, { outcome: outcome('small', { kind: 'refused', reason: 'dryRun' }) }),
+        );
+        expect(said(results)).toStrictEqual([
+          'reclaim containers images',
+          'evict small',
+          'none said',
+        ]);
+      });
+
+      it('and its end comes while a pod is in flight: the disk is decided by new figures after that', () => {
+        const results = story(
+          by,
+          at(0, 900),
+          withMemory(1, 400),
+          at(2, 950, { reclaimed: true }),
+          at(3, 950, { pods: [BIG], outcome: outcome('small') }),
+        );
+        expect(said(results)).toStrictEqual([
+          'reclaim containers images',
+          'evict small',
+          'none evicting',
+          'evict big',
+        ]);
+        expect(results[2]?.state.reclaiming).toBeUndefined();
+      });
+
+      it.each([
+        ['evictd', 'evict small'],
+        ['kubelet', 'evict big'],
+      ] as const)('in the sample after it: by the rules of %s %s', (rules, expected) => {
+        const results = story(
+          { ...by, rules: RULE_SETS[rules] },
+          at(0, 900),
+          withMemory(1, 400, { reclaimed: true }),
+        );
+        expect(said(results)).toStrictEqual(['reclaim containers images', expected]);
+        expect(results[1]?.state.reclaiming).toBeUndefined();
+      });
+
+      it('the grace of a soft victim is not cut by what is being collected for', () => {
+        const graceful = { ...by, thresholds: [soft, disk, images], maxPodGracePeriodSeconds: 60 };
+        const patient = { pods: [pod('patient', { ...onDisk(1), gracePeriodSeconds: 60 })] };
+        const results = story(
+          graceful,
+          { ...withMemory(0, 700), ...patient },
+          { ...withMemory(30_000, 700), ...patient },
+          at(30_001, 900, patient),
+          { ...at(30_002, 900), observations: [observation(5, { signal: 'imagefs.available' })] },
+        );
+        expect(said(results)).toStrictEqual([
+          'reclaim containers images',
+          'evict patient',
+          'none evicting',
+          'escalate patient',
+        ]);
+      });
+    });
+
+    it.each([
+      ['gone', [], 'none reclaimed'],
+      ['lower', [threshold({ ...disk, value: value('100Mi') })], 'none reclaimed'],
+      ['higher', [threshold({ ...disk, value: value('3Gi') })], 'evict big'],
+    ] as const)(
+      'its threshold is %s by the settings that hold at its end',
+      (_, thresholds, expected) => {
+        const { state } = lastOf(reclaims, at(0, 900));
+        const after = at(1, 2000, { pods, reclaimed: true });
+        const { decision } = step({ ...reclaims, thresholds }, state, after);
+        expect(say(decision)).toBe(expected);
+      },
+    );
+
+    it.each([
+      ['single', 'nodefs.available', ['containers'], 'reclaim containers'],
+      ['single', 'nodefs.available', ['images'], 'reclaim images'],
+      ['dedicatedImagefs', 'nodefs.available', ['images'], 'evict big'],
+      ['splitImagefs', 'imagefs.available', ['containers'], 'evict big'],
+    ] as const)(
+      'with %s for %s, where %j can be collected: %s',
+      (layout, signal, can, expected) => {
+        const by = {
+          ...reclaims,
+          layout,
+          reclaims: can,
+          thresholds: [threshold({ ...disk, signal })],
+        };
+        const low = observation(MI, { signal, capacity: 100 * GI });
+        const { decision } = lastOf(by, { nowMs: 0, observations: [low], pods });
+        expect(say(decision)).toBe(expected);
+      },
+    );
 
     it('was for one signal: for another it is done at once', () => {
       const inodes = threshold({ signal: 'nodefs.inodesFree', value: value('100') });

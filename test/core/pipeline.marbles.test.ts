@@ -19,6 +19,8 @@ import {
   type Turn,
 } from '../../src/core/pipeline.ts';
 import type { Policy } from '../../src/core/policy.ts';
+import { RECLAIM_FUNCTIONS } from '../../src/core/reclaim.ts';
+import type { Signal } from '../../src/core/signal.ts';
 import { INITIAL_STATE } from '../../src/core/state.ts';
 import {
   MI,
@@ -39,6 +41,8 @@ interface Scene extends Partial<Omit<PipelineInputs, 'read' | 'pollAfterMs'>> {
   /** What is available at an instant; undefined where it cannot be read. 500Mi by default. */
   readonly available?: (nowMs: number) => number | undefined;
   readonly pollAfterMs?: number;
+  /** What is read; `memory.available` by default. */
+  readonly signal?: Signal;
 }
 
 /** A pipeline on scripted counters; remembers when the node and the pods were read. */
@@ -52,7 +56,8 @@ function play({ scheduler }: Marbles, scene: Scene) {
     read: () => {
       reads.push(scheduler.now());
       const now = available(scheduler.now());
-      return now === undefined ? [] : [observation(now, { atMs: scheduler.now() })];
+      const { signal = 'memory.available' } = scene;
+      return now === undefined ? [] : [observation(now, { signal, atMs: scheduler.now() })];
     },
     readPods: () => {
       podReads.push(scheduler.now());
@@ -60,6 +65,7 @@ function play({ scheduler }: Marbles, scene: Scene) {
     },
     pollAfterMs: () => pollAfterMs,
     podsIntervalMs: scene.podsIntervalMs ?? 3_600_000,
+    ...(scene.reclaimed$ === undefined ? {} : { reclaimed$: scene.reclaimed$ }),
     ...(scene.initialState === undefined ? {} : { initialState: scene.initialState }),
   };
   return { turns$: evictionPipeline(inputs, () => by, scheduler), reads, podReads };
@@ -97,6 +103,34 @@ describe('evictionPipeline', () => {
         d: 'due calm',
       });
       helpers.expectSubscriptions(wakeups$.subscriptions).toBe(until);
+    });
+  });
+
+  it('takes the end of a collection for a sample of its own, also where that asks for pods', () => {
+    marbles((helpers) => {
+      const wakeups$ = helpers.hot('  w---w---------w--');
+      const reclaimed$ = helpers.hot('--------r---------');
+      const until = '                ^----------------!';
+      const expected = '             c---m---e-----f--';
+      const by = policy({
+        thresholds: [threshold({ signal: 'nodefs.available' })],
+        ranksDisk: true,
+        reclaims: RECLAIM_FUNCTIONS,
+      });
+      const { turns$ } = play(helpers, {
+        wakeups$,
+        reclaimed$,
+        by,
+        signal: 'nodefs.available',
+        available: () => 50 * MI,
+      });
+      helpers.expectObservable(said(turns$), until).toBe(expected, {
+        c: 'start reclaim',
+        m: 'wakeup reclaiming',
+        e: 'reclaimed evict leak',
+        f: 'wakeup evicting',
+      });
+      helpers.expectSubscriptions(reclaimed$.subscriptions).toBe(until);
     });
   });
 

@@ -76,7 +76,7 @@ describe('figures that bear a time', () => {
       rules: RULE_SETS[rules],
       thresholds: [threshold({ signal, value: value('1Gi') })],
       ranksDisk: true,
-      reclaims: true,
+      reclaims: ['containers', 'images'],
     });
     const full = (nowMs: number, statsTimeNs: bigint): Sample => ({
       nowMs,

@@ -37,6 +37,7 @@ export const COUNTED = [
   'graces cut short',
   'collections',
   'collections that were enough',
+  'short after a collection for a disk',
   'nobody may go',
   'graces that were broken off',
   'old figures',
@@ -88,6 +89,11 @@ const PIDS_AWAITED_MS = 2000;
 const COLLECT_AGAIN_MS = 10_000;
 /** How old the figures may be by which somebody goes for a limit of his own. */
 const OVER_LIMIT_AGE_MS = 1000;
+
+/** Memory and PIDs: nothing is collected for them. */
+function isNotOfDisk({ threshold: { signal } }: Cause): boolean {
+  return conditionOf(signal) !== 'DiskPressure';
+}
 
 export class Account {
   readonly #scenario: Scenario;
@@ -439,7 +445,12 @@ export class Account {
     const collecting = this.#collectingFor;
     if (at.isAfterCollection) {
       this.#collectingFor = undefined;
-      this.#judgeAfterCollection(decision, collecting as Cause, at);
+      const before = this.#rules === 'evictd' ? this.#causes().find(isNotOfDisk) : undefined;
+      if (before === undefined) this.#judgeAfterCollection(decision, collecting as Cause, at);
+      else {
+        this.#counts['short after a collection for a disk'] += 1;
+        this.#judgeVictim(decision, before, this.#look, at);
+      }
       return;
     }
     const causes = isLook ? this.#causes() : [];
@@ -757,10 +768,11 @@ export class Account {
     const resources = events
       .filter(({ reason }) => reason === 'EvictionThresholdMet')
       .map(({ message }) => message);
-    const isDone =
-      'cause' in decision && decision.cause !== undefined && decision.kind !== 'escalate';
+    const cause = 'cause' in decision ? decision.cause : undefined;
+    const isDone = decision.kind !== 'escalate' && decision.kind !== 'observePods';
+    const signal = cause?.threshold.signal;
     const isExpected =
-      isDone && this.#collectingFor === undefined && decision.kind !== 'observePods';
+      isDone && signal !== undefined && signal !== this.#collectingFor?.threshold.signal;
     if (this.#rules === 'kubelet') {
       demand(
         'saidOnce',

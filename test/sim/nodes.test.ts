@@ -31,6 +31,7 @@ const AT_LEAST: Readonly<Record<Exclude<Counted, 'steps'>, number>> = {
   'graces cut short': 2,
   collections: 1000,
   'collections that were enough': 300,
+  'short after a collection for a disk': 25,
   'nobody may go': 1000,
   'graces that were broken off': 900,
   'old figures': 200,

@@ -46,7 +46,7 @@ export function policy(overrides: Partial<Policy> = {}): Policy {
     rules: RULE_SETS.evictd,
     layout: 'single',
     ranksDisk: false,
-    reclaims: false,
+    reclaims: [],
     ...overrides,
   };
 }
