@@ -6,10 +6,10 @@ import { RULE_SETS } from '../core/rules.ts';
 import { FILESYSTEMS, type FilesystemName } from '../core/signal.ts';
 import { parseChoice } from './choice.ts';
 import { defaultHard, type FlagValues, givenFromFlags } from './flags.ts';
+import { garbageOf, reclaimsBy } from './garbage.ts';
 import type { Given, GivenPods, GivenSignals } from './given.ts';
 import type { FileConfiguration } from './kinds.ts';
-import { type DefaultedOption, OPTIONS, type SignalOption, type TextOption } from './options.ts';
-import { placed } from './place.ts';
+import { OPTIONS, type SignalOption } from './options.ts';
 import { compilePodRules, isGlob, isParent } from './pod-globs.ts';
 import { pollingOf } from './polling-flag.ts';
 import { durationWithin, INT32, integerWithin, SECONDS } from './ranges.ts';
@@ -29,6 +29,7 @@ import {
   sharedParent,
 } from './settings.ts';
 import type { SignalTexts } from './signal-texts.ts';
+import { textReader } from './text-reader.ts';
 import { checkThresholds } from './thresholds.ts';
 import {
   type Enforcement,
@@ -45,8 +46,6 @@ import {
   parseStateDir,
   parseSwitch,
 } from './values.ts';
-
-type Parser<T> = (text: string) => T;
 
 const NOT_NEGATIVE = { min: 0, max: Number.POSITIVE_INFINITY } as const;
 
@@ -105,6 +104,11 @@ export function checkGiven({ given, file }: Origin): Checked {
     ) as Record<FilesystemName, boolean>,
   });
   const transition = transitionOf(given, compatibility);
+  const runtime: Settings['runtime'] = {
+    kind: texts.last('--runtime', (text) => parseChoice(text, RUNTIMES)),
+    endpoint: texts.all('--runtime-endpoint', parseEndpoint).at(-1),
+  };
+  const { garbage, warnings: ofGarbage } = garbageOf(texts, given, runtime.kind, compatibility);
   const policy: Policy = {
     thresholds,
     pressureTransitionPeriodMs: transition.ms,
@@ -116,7 +120,7 @@ export function checkGiven({ given, file }: Origin): Checked {
     layout: 'single',
     // No runtime tells yet what its pods use of the disks.
     ranksDisk: false,
-    reclaims: [],
+    reclaims: reclaimsBy(garbage),
   };
   const socket = texts.last('--socket', parseSocketPath);
   const stateDir = texts.last('--state-dir', parseStateDir);
@@ -130,12 +134,10 @@ export function checkGiven({ given, file }: Origin): Checked {
     compatibilityBecause: because,
     memorySource: texts.last('--memory-source', (text) => parseChoice(text, MEMORY_SOURCES)),
     ...podsOf(given.pods),
-    runtime: {
-      kind: texts.last('--runtime', (text) => parseChoice(text, RUNTIMES)),
-      endpoint: texts.all('--runtime-endpoint', parseEndpoint).at(-1),
-    },
     besideKubelet: texts.last('--beside-kubelet', parseSwitch),
     dockerPods: texts.last('--docker-pods', parseDockerPods),
+    runtime,
+    garbage,
     filesystems,
     polling: pollingOf(given.polling),
     configFile: file?.path,
@@ -160,6 +162,7 @@ export function checkGiven({ given, file }: Origin): Checked {
       ...shadowedRules(given.pods),
       ...unmatchedRules(given.pods, settings.runtime.kind),
       ...transition.warnings,
+      ...ofGarbage,
       ...warnings,
     ],
     notes: [...(file?.configuration.notes ?? []), ...notes, ...graceNotes(policy)],
@@ -171,22 +174,6 @@ export function checkGiven({ given, file }: Origin): Checked {
 /** {@link checkGiven} for flags without `--config`. */
 export function settingsFromFlags(values: FlagValues): Checked {
   return checkGiven({ given: givenFromFlags(values), file: undefined });
-}
-
-interface TextReader {
-  /** Every value of an option, parsed. */
-  all<T>(option: TextOption, parse: Parser<T>): readonly T[];
-  /** All values are parsed, so that none is wrong unseen; the last one counts, else the default. */
-  last<T>(option: TextOption & DefaultedOption, parse: Parser<T>): T;
-}
-
-function textReader({ texts }: Given): TextReader {
-  const all: TextReader['all'] = (option, parse) =>
-    (texts[option] ?? []).map(({ text, place }) => placed(place, () => parse(text)));
-  return {
-    all,
-    last: (option, parse) => all(option, parse).at(-1) ?? parse(OPTIONS[option].default),
-  };
 }
 
 /** The flag, then the file's key, then the file's kind. */

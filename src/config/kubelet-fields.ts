@@ -156,4 +156,8 @@ export const USED_KUBELET_FIELDS: readonly string[] = [
   'mergeDefaultEvictionSettings',
   'enforceNodeAllocatable',
   'kernelMemcgNotification',
+  'imageMinimumGCAge',
+  'imageMaximumGCAge',
+  'imageGCHighThresholdPercent',
+  'imageGCLowThresholdPercent',
 ] satisfies readonly (typeof FIELDS_NOW)[number][];

@@ -1,7 +1,14 @@
 import { formatDuration } from '../core/duration.ts';
 import { POLL_PACES } from '../core/polling.ts';
 import { formatCount } from '../core/quantity.ts';
-import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, RUNTIMES, SCHEDULINGS } from './settings.ts';
+import {
+  COLLECTINGS,
+  COMPATIBILITIES,
+  LOG_LEVELS,
+  MEMORY_SOURCES,
+  RUNTIMES,
+  SCHEDULINGS,
+} from './settings.ts';
 
 /** evictd's commands, in the order of its help. */
 export const COMMANDS = {
@@ -351,6 +358,86 @@ export const OPTIONS = {
     commands: DAEMON,
     key: { name: 'containerfsPath', type: 'text' },
   },
+  '--container-gc': {
+    aliases: [],
+    value: COLLECTINGS.join('|'),
+    repeatable: false,
+    default: 'off',
+    description:
+      'whether dead containers and sandboxes are removed: never, before a pod is evicted for a disk, or each ' +
+      'minute too; takes --runtime cri or docker, where what an exited container wrote is lost with it',
+    commands: DAEMON,
+    key: { name: 'containerGC', type: 'text' },
+  },
+  '--container-gc-minimum-age': {
+    aliases: [],
+    value: 'DURATION',
+    repeatable: false,
+    default: '0s',
+    description: 'a container that ended less long ago is kept',
+    commands: DAEMON,
+    key: { name: 'containerGCMinimumAge', type: 'text' },
+  },
+  '--container-gc-max-per-pod': {
+    aliases: [],
+    value: 'COUNT',
+    repeatable: false,
+    default: '1',
+    description:
+      'how many dead attempts of each container of a pod are kept, negative for all; under pressure none, but ' +
+      'for the last one of a pod that lives',
+    commands: DAEMON,
+    key: { name: 'containerGCMaxPerPod', type: 'integer' },
+  },
+  '--image-gc': {
+    aliases: [],
+    value: COLLECTINGS.join('|'),
+    repeatable: false,
+    default: 'off',
+    description:
+      'whether unused images are removed: never, before a pod is evicted for a disk, or each 5 minutes too, by ' +
+      'the marks and the maximum age; takes --runtime cri or docker',
+    commands: DAEMON,
+    key: { name: 'imageGC', type: 'text' },
+  },
+  '--image-gc-high-threshold': {
+    aliases: [],
+    value: 'PERCENT',
+    repeatable: false,
+    default: '85',
+    description:
+      'how full the filesystem of the images may be before images go, 0 to 100; 100 for never',
+    commands: DAEMON,
+    key: { name: 'imageGCHighThresholdPercent', type: 'integer' },
+  },
+  '--image-gc-low-threshold': {
+    aliases: [],
+    value: 'PERCENT',
+    repeatable: false,
+    default: '80',
+    description: 'how full it may stay then; below the high one',
+    commands: DAEMON,
+    key: { name: 'imageGCLowThresholdPercent', type: 'integer' },
+  },
+  '--image-minimum-gc-age': {
+    aliases: ['--minimum-image-ttl-duration'],
+    value: 'DURATION',
+    repeatable: false,
+    default: '2m0s',
+    description: 'an image that was first seen less long ago is kept',
+    commands: DAEMON,
+    key: { name: 'imageMinimumGCAge', type: 'text' },
+  },
+  '--image-maximum-gc-age': {
+    aliases: [],
+    value: 'DURATION',
+    repeatable: false,
+    default: '0s',
+    description:
+      'with --image-gc on, an image that nobody has used for so long goes, however much is free; 0 for never',
+    commands: DAEMON,
+    key: { name: 'imageMaximumGCAge', type: 'text' },
+  },
   '--socket': {
     aliases: [],
     value: 'PATH|none',
@@ -382,7 +469,7 @@ export const OPTIONS = {
     value: undefined,
     repeatable: false,
     default: 'false',
-    description: 'decide and say whom to evict, but kill nothing',
+    description: 'decide and say whom to evict and what to remove, but kill and remove nothing',
     commands: DAEMON,
     key: { name: 'dryRun', type: 'switch' },
   },

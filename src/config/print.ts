@@ -5,7 +5,7 @@ import { formatQuantity } from '../core/quantity.ts';
 import type { PollKind } from '../core/signal.ts';
 import type { Checked } from './check.ts';
 import { KINDS } from './kinds.ts';
-import { isCgroupRule, type PodRule, type Settings } from './settings.ts';
+import { type GarbageSettings, isCgroupRule, type PodRule, type Settings } from './settings.ts';
 import type { SignalTexts } from './signal-texts.ts';
 import { formatDockerPods, NO_SOCKET, NO_STATE } from './values.ts';
 
@@ -52,6 +52,7 @@ export function printConfiguration({ settings, signals, enforcements }: Checked)
     nodefsPath: filesystems.nodefs,
     imagefsPath: filesystems.imagefs,
     containerfsPath: filesystems.containerfs,
+    ...printGarbage(settings.garbage),
     // The default one may be left out where it cannot be made, one that is written may not.
     socket: socket === undefined ? NO_SOCKET : socket.explicit ? socket.path : undefined,
     stateDir: stateDir === undefined ? NO_STATE : stateDir.explicit ? stateDir.path : undefined,
@@ -61,6 +62,20 @@ export function printConfiguration({ settings, signals, enforcements }: Checked)
     scheduling: settings.scheduling,
   };
   return `# yaml-language-server: $schema=${SCHEMA}\n${stringify(configuration, { lineWidth: 0 })}`;
+}
+
+function printGarbage(garbage: GarbageSettings): Readonly<Record<string, string | number>> {
+  const { containers, containerPolicy, images, marks } = garbage;
+  return {
+    containerGC: containers,
+    containerGCMinimumAge: formatDuration(containerPolicy.minimumAgeMs),
+    containerGCMaxPerPod: containerPolicy.mostPerOwner,
+    imageGC: images,
+    imageGCHighThresholdPercent: marks.highPercent,
+    imageGCLowThresholdPercent: marks.lowPercent,
+    imageMinimumGCAge: formatDuration(garbage.imageMinimumAgeMs),
+    imageMaximumGCAge: formatDuration(garbage.imageMaximumAgeMs),
+  };
 }
 
 /** With `--pod` the children of the node's own cgroup are pods too, which rules have to say. */

@@ -4,7 +4,14 @@ import { KINDS } from './kinds.ts';
 import { KEYS, type Key, type KeyType } from './options.ts';
 import { MAX_LABELS, MAX_RULES } from './pod-rules.ts';
 import { POLL_KINDS } from './polling-flag.ts';
-import { COMPATIBILITIES, LOG_LEVELS, MEMORY_SOURCES, RUNTIMES, SCHEDULINGS } from './settings.ts';
+import {
+  COLLECTINGS,
+  COMPATIBILITIES,
+  LOG_LEVELS,
+  MEMORY_SOURCES,
+  RUNTIMES,
+  SCHEDULINGS,
+} from './settings.ts';
 import { ENFORCEMENTS } from './values.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -16,6 +23,8 @@ const QUANTITY: Schema = { type: ['string', 'integer'] };
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   compatibility: COMPATIBILITIES,
   memorySource: MEMORY_SOURCES,
+  containerGC: COLLECTINGS,
+  imageGC: COLLECTINGS,
   logLevel: LOG_LEVELS,
   scheduling: SCHEDULINGS,
   runtime: RUNTIMES,

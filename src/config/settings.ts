@@ -1,3 +1,5 @@
+import type { ContainerGcPolicy } from '../core/container-gc.ts';
+import type { ImageMarks } from '../core/image-gc.ts';
 import type { Compatibility, MemorySource, Policy } from '../core/policy.ts';
 import type { PollPace } from '../core/polling.ts';
 import type { FilesystemName, PollKind } from '../core/signal.ts';
@@ -74,6 +76,21 @@ export type DockerPods =
   | { readonly by: 'container' }
   | { readonly by: 'label'; readonly key: string }
   | { readonly by: 'podman' };
+/** When what nobody uses is removed: never, before an eviction for a disk, or at an interval too. */
+export const COLLECTINGS = ['off', 'pressure', 'on'] as const;
+export type Collecting = (typeof COLLECTINGS)[number];
+
+/** What nobody uses, and when it is removed. */
+export interface GarbageSettings {
+  readonly containers: Collecting;
+  /** Of containers, without pressure. */
+  readonly containerPolicy: ContainerGcPolicy;
+  readonly images: Collecting;
+  readonly marks: ImageMarks;
+  readonly imageMinimumAgeMs: number;
+  /** 0 for none. */
+  readonly imageMaximumAgeMs: number;
+}
 
 /** `nice` raises evictd's own CPU priority where that is permitted. */
 export const SCHEDULINGS = ['rr', 'nice', 'normal'] as const;
@@ -110,6 +127,8 @@ export interface Settings {
   readonly besideKubelet: boolean;
   /** Rules that say which cgroups are pods, and what holds for those that a runtime names. */
   readonly podRules: readonly PodRule[];
+  /** What is removed of what nobody uses. */
+  readonly garbage: GarbageSettings;
   /** What is measured for each filesystem's signals; undefined where there is no such filesystem. */
   readonly filesystems: Readonly<Record<FilesystemName, string | undefined>>;
   /** How each kind of signal is polled. */

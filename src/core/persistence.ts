@@ -5,12 +5,16 @@
 import { type ConditionsObserved, heldConditions } from './conditions.ts';
 import type { Decision, EvictionOutcome, EvictionRecord, EvictionTiming } from './decision.ts';
 import type { FirstObserved } from './grace.ts';
+import type { ImageMemory, ImageTimes } from './image-gc.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
 import { type NodeCondition, SIGNALS } from './signal.ts';
 import {
   KEPT_EVICTIONS,
+  KEPT_IMAGE_ID,
+  KEPT_IMAGES,
   type KeptEviction,
+  type KeptImages,
   type KeptOutcome,
   type KeptThreshold,
   type KeptTiming,
@@ -49,6 +53,8 @@ export interface Kept {
   readonly state: State;
   /** The oldest first. */
   readonly evictions: readonly EvictionRecord[];
+  /** Undefined, or left out, where images were never looked at. */
+  readonly images?: ImageMemory | undefined;
 }
 
 /**
@@ -57,7 +63,7 @@ export interface Kept {
  * @param unsavedMs for how long what is observed from now on may go unwritten
  */
 export function snapshotOf(
-  { state, evictions }: Kept,
+  { state, evictions, images }: Kept,
   moment: Moment,
   unsavedMs: number,
 ): Snapshot {
@@ -84,6 +90,24 @@ export function snapshotOf(
     })),
     ...(inFlight === undefined ? {} : { inFlight: keptInFlight(inFlight) }),
     evictions: evictions.slice(-KEPT_EVICTIONS).map((record) => keptEviction(record, moment)),
+    ...(images === undefined ? {} : { images: keptImages(images, moment) }),
+  };
+}
+
+function keptImages(images: ImageMemory, { nowMs, bootMs, wallMs }: Moment): KeptImages {
+  const boot = (atMs: number): number => bootMs - (nowMs - atMs);
+  const isShort = ([id]: readonly [string, ImageTimes]): boolean => id.length <= KEPT_IMAGE_ID;
+  return {
+    savedWallMs: wallMs,
+    seen: [...images]
+      .filter(isShort)
+      .slice(0, KEPT_IMAGES)
+      .map(([id, { firstSeenAtMs, lastUsedAtMs, wasThere }]) => ({
+        id,
+        firstSeenAtMs: boot(firstSeenAtMs),
+        ...(lastUsedAtMs === undefined ? {} : { lastUsedAtMs: boot(lastUsedAtMs) }),
+        wasThere,
+      })),
   };
 }
 
@@ -169,7 +193,8 @@ export function valueKey(value: ThresholdValue): string {
  * be told on this boot's clock, so that one that held counts as observed now: it holds for one transition
  * period from here.
  *
- * An eviction that cannot be in flight any more has ended as `interrupted`.
+ * An eviction that cannot be in flight any more has ended as `interrupted`. Images are as old as they were, and
+ * older by the time in which evictd did not run.
  *
  * @param isListed whether a pod of this id is there
  */
@@ -199,7 +224,30 @@ export function restored(
       inFlight,
     },
     evictions: restoredEvictions(snapshot, moment, same, inFlight),
+    images: restoredImages(snapshot, moment, same),
   };
+}
+
+/** Of another boot they are as old as they were, and older by what the wall clock says. */
+function restoredImages(
+  { images, savedAtMs }: Snapshot,
+  moment: Moment,
+  same: boolean,
+): ImageMemory | undefined {
+  if (images === undefined) return undefined;
+  const sinceMs = same ? moment.bootMs - savedAtMs : moment.wallMs - images.savedWallMs;
+  const monotonic = (atMs: number): number =>
+    moment.nowMs - Math.max(0, sinceMs) - (savedAtMs - atMs);
+  return new Map(
+    images.seen.map(({ id, firstSeenAtMs, lastUsedAtMs, wasThere }) => [
+      id,
+      {
+        firstSeenAtMs: monotonic(firstSeenAtMs),
+        lastUsedAtMs: lastUsedAtMs === undefined ? undefined : monotonic(lastUsedAtMs),
+        wasThere,
+      },
+    ]),
+  );
 }
 
 /** A snapshot of the future is of a clock that is not this one, whatever the boot is called. */
@@ -389,8 +437,8 @@ export function refreshMs(state: State, pressureTransitionPeriodMs: number): num
 export type Change = 'eviction' | 'threshold' | 'none';
 
 /** What is written at the start of a run: what it was given, before it has seen anything. */
-export function beforeAnything({ evictions }: Kept): Kept {
-  return { state: INITIAL_STATE, evictions };
+export function beforeAnything({ evictions, images }: Kept): Kept {
+  return { state: INITIAL_STATE, evictions, images };
 }
 
 /**
@@ -407,7 +455,8 @@ export function changeOf(written: Kept, now: Kept): Change {
   ) {
     return 'eviction';
   }
-  return isSame(before.met, after.met) &&
+  return written.images === now.images &&
+    isSame(before.met, after.met) &&
     isSame(before.due, after.due) &&
     // While something is met this goes on at each reading.
     (after.met.length > 0 || isSameTimes(before.conditionsObserved, after.conditionsObserved))

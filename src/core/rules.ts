@@ -159,7 +159,7 @@ export const RULES = {
     since: '0.1.0',
   },
   zeroTransition: {
-    kubelet: 'a pressure transition period of 0 means 5m0s',
+    kubelet: 'a pressure transition period of 0 means 5m0s, an imageMinimumGCAge of 0 2m0s',
     evictd: '0 means 0',
     why: 'a default is what holds when nothing is said',
     since: '0.1.0',

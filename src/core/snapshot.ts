@@ -6,6 +6,12 @@ import type { ThresholdId } from './threshold.ts';
 /** How many evictions are kept; the oldest are forgotten beyond it. */
 export const KEPT_EVICTIONS = 100;
 
+/** How many images are kept; what is beyond it counts as seen first after a restart. */
+export const KEPT_IMAGES = 2000;
+
+/** How long the id of one may be that is kept, characters: a digest with the name of its kind. */
+export const KEPT_IMAGE_ID = 200;
+
 /** How many thresholds and conditions a snapshot may have: more than there can be. */
 export const KEPT_LIMIT = 100;
 
@@ -76,6 +82,23 @@ export interface KeptEviction {
   readonly outcome?: KeptOutcome;
 }
 
+/** An image, and since when it is known. */
+export interface KeptImage {
+  readonly id: string;
+  /** CLOCK_BOOTTIME, ms; may be negative where it is older than the boot. */
+  readonly firstSeenAtMs: number;
+  /** The same; left out for one that nobody was seen to use. */
+  readonly lastUsedAtMs?: number;
+  readonly wasThere: boolean;
+}
+
+/** The images of the node's runtime, by two clocks: ages go on over a reboot. */
+export interface KeptImages {
+  /** The wall clock at the writing, ms since 1970. */
+  readonly savedWallMs: number;
+  readonly seen: readonly KeptImage[];
+}
+
 /** All that is kept; plain data, the same before and after JSON. */
 export interface Snapshot {
   /** Of the boot that the times are of; empty where it was not known. */
@@ -92,6 +115,8 @@ export interface Snapshot {
   readonly inFlight?: KeptInFlight;
   /** The oldest first. */
   readonly evictions: readonly KeptEviction[];
+  /** Left out where images were never looked at, and by versions of evictd that did not. */
+  readonly images?: KeptImages;
 }
 
 /** What was read, or where it is not what a snapshot is. */
@@ -117,6 +142,7 @@ function snapshotOfJson(value: unknown): Snapshot {
   const fields = object(value, 'state');
   const savedAtMs = field(fields, 'savedAtMs', number, '');
   const inFlight = optional(fields, 'inFlight', inFlightOf, '');
+  const images = optional(fields, 'images', imagesOf(savedAtMs), '');
   return {
     bootId: field(fields, 'bootId', text, ''),
     savedAtMs,
@@ -125,8 +151,32 @@ function snapshotOfJson(value: unknown): Snapshot {
     conditions: field(fields, 'conditions', list(KEPT_LIMIT, conditionOf(savedAtMs)), ''),
     ...(inFlight === undefined ? {} : { inFlight }),
     evictions: field(fields, 'evictions', list(KEPT_EVICTIONS, evictionOf), ''),
+    ...(images === undefined ? {} : { images }),
   };
 }
+
+const imagesOf =
+  (savedAtMs: number): Read<KeptImages> =>
+  (value, at) => {
+    const fields = object(value, at);
+    return {
+      savedWallMs: field(fields, 'savedWallMs', wallTime, at),
+      seen: field(fields, 'seen', list(KEPT_IMAGES, imageOf(savedAtMs)), at),
+    };
+  };
+
+const imageOf =
+  (savedAtMs: number): Read<KeptImage> =>
+  (value, at) => {
+    const fields = object(value, at);
+    const lastUsedAtMs = optional(fields, 'lastUsedAtMs', notAfter(savedAtMs), at);
+    return {
+      id: field(fields, 'id', text, at),
+      firstSeenAtMs: field(fields, 'firstSeenAtMs', notAfter(savedAtMs), at),
+      ...(lastUsedAtMs === undefined ? {} : { lastUsedAtMs }),
+      wasThere: field(fields, 'wasThere', yesOrNo, at),
+    };
+  };
 
 const thresholdOf =
   (savedAtMs: number): Read<KeptThreshold> =>

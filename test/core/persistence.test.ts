@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EvictionOutcome, EvictionRecord } from '../../src/core/decision.ts';
+import type { ImageMemory } from '../../src/core/image-gc.ts';
 import {
   beforeAnything,
   CLOCK_SLACK_MS,
@@ -16,7 +17,12 @@ import {
   valueKey,
 } from '../../src/core/persistence.ts';
 import type { Policy } from '../../src/core/policy.ts';
-import { parseSnapshot, type Snapshot } from '../../src/core/snapshot.ts';
+import {
+  KEPT_IMAGE_ID,
+  KEPT_IMAGES,
+  parseSnapshot,
+  type Snapshot,
+} from '../../src/core/snapshot.ts';
 import { INITIAL_STATE, type InFlight, type State } from '../../src/core/state.ts';
 import { step } from '../../src/core/step.ts';
 import {
@@ -511,6 +517,67 @@ describe('valueKey', () => {
     ['fraction 0.5', { kind: 'fraction', fraction: 0.5, text: '50%' } as const],
   ])('%s', (key, one) => {
     expect(valueKey(one)).toBe(key);
+  });
+});
+
+describe('images', () => {
+  const IMAGES: ImageMemory = new Map([
+    ['old', { firstSeenAtMs: 1000, lastUsedAtMs: 9000, wasThere: true }],
+    ['new', { firstSeenAtMs: 8000, lastUsedAtMs: undefined, wasThere: false }],
+  ]);
+  const from: Kept = { ...kept(), images: IMAGES };
+  const times = (images: ImageMemory | undefined) =>
+    images &&
+    [...images].map(([id, { firstSeenAtMs, lastUsedAtMs, wasThere }]) => [
+      id,
+      firstSeenAtMs,
+      lastUsedAtMs,
+      wasThere,
+    ]);
+
+  it('are as old as they were, and older by the time in which evictd did not run', () => {
+    expect(times(restart(from).images)).toStrictEqual([
+      ['old', 1000, 9000, true],
+      ['new', 8000, undefined, false],
+    ]);
+  });
+
+  it('of another boot by the wall clock, and no younger where that was set back', () => {
+    const boot = { bootId: 'next', bootMs: 100 };
+    const later = moment(50, { ...boot, wallMs: 1_000_000 + 70_000 });
+    // Written at 10 s by the first clock, 60 s before.
+    expect(times(restart(from, { at: later }).images)).toStrictEqual([
+      ['old', 50 - 69_000, 50 - 61_000, true],
+      ['new', 50 - 62_000, undefined, false],
+    ]);
+    const back = moment(50, { ...boot, wallMs: 5 });
+    expect(times(restart(from, { at: back }).images)).toStrictEqual([
+      ['old', 50 - 9000, 50 - 1000, true],
+      ['new', 50 - 2000, undefined, false],
+    ]);
+  });
+
+  it('are not known where they were not before', () => {
+    expect(restart(kept()).images).toBeUndefined();
+    expect(snapshotOf(kept(), moment(1), 0)).not.toHaveProperty('images');
+  });
+
+  it('are kept up to a number, and with ids of a length that such have', () => {
+    const times = { firstSeenAtMs: 1, lastUsedAtMs: undefined, wasThere: false };
+    const many = new Map([
+      ['x'.repeat(KEPT_IMAGE_ID + 1), times] as const,
+      ['x'.repeat(KEPT_IMAGE_ID), times] as const,
+      ...Array.from({ length: KEPT_IMAGES }, (_, index) => [`${index}`, times] as const),
+    ]);
+    const { images } = snapshotOf({ ...kept(), images: many }, moment(1), 0);
+    expect(images?.seen.map(({ id }) => id.length)[0]).toBe(KEPT_IMAGE_ID);
+    expect(images?.seen).toHaveLength(KEPT_IMAGES);
+  });
+
+  it('are written when they change, and not since they were read', () => {
+    expect(changeOf(from, { ...from, images: new Map(IMAGES) })).toBe('threshold');
+    expect(changeOf(from, from)).toBe('none');
+    expect(changeOf(beforeAnything(from), from)).toBe('none');
   });
 });
 

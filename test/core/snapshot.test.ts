@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   KEPT_EVICTIONS,
+  KEPT_IMAGES,
   KEPT_LIMIT,
   KEPT_TEXT,
   type KeptEviction,
@@ -39,6 +40,13 @@ const SNAPSHOT: Snapshot = {
   conditions: [{ type: 'MemoryPressure', lastObservedAtMs: 900, held: true, caused: true }],
   inFlight: { podId: 'leak@7', podName: 'leak', signal: 'memory.available', hard: true },
   evictions: [EVICTION],
+  images: {
+    savedWallMs: 1_700_000_000_000,
+    seen: [
+      { id: 'sha256:1', firstSeenAtMs: -5, lastUsedAtMs: 1000, wasThere: true },
+      { id: 'sha256:2', firstSeenAtMs: 1000, wasThere: false },
+    ],
+  },
 };
 
 /** The snapshot with another value at a place such as `evictions.0.hard`; undefined leaves it out. */
@@ -89,7 +97,14 @@ describe('parseSnapshot', () => {
     });
   });
 
-  it.each(['inFlight', 'inFlight.signal', 'evictions.0.outcome'])('does without %s', (place) => {
+  it.each([
+    'inFlight',
+    'inFlight.signal',
+    'evictions.0.outcome',
+    // What was written before images were looked at.
+    'images',
+    'images.seen.0.lastUsedAtMs',
+  ])('does without %s', (place) => {
     expect(parseSnapshot(withValue(place, undefined))).toHaveProperty('snapshot');
   });
 
@@ -133,6 +148,18 @@ describe('parseSnapshot', () => {
       'evictions.0.message',
       'x'.repeat(KEPT_TEXT + 1),
       'evictions[0].message is no text of at most',
+    ],
+    ['images', [], 'images is no object'],
+    ['images.savedWallMs', undefined, 'images.savedWallMs is no number'],
+    ['images.seen', undefined, 'images.seen is no list'],
+    ['images.seen.0.id', 7, 'images.seen[0].id is no text'],
+    ['images.seen.0.firstSeenAtMs', 1001, 'images.seen[0].firstSeenAtMs is later than the state'],
+    ['images.seen.0.lastUsedAtMs', 1001, 'images.seen[0].lastUsedAtMs is later than the state'],
+    ['images.seen.1.wasThere', undefined, 'images.seen[1].wasThere is neither true nor false'],
+    [
+      'images.seen',
+      Array(KEPT_IMAGES + 1).fill(0),
+      `images.seen has more than ${KEPT_IMAGES} entries`,
     ],
     ['conditions', Array(KEPT_LIMIT + 1).fill(0), `conditions has more than ${KEPT_LIMIT} entries`],
     ['evictions', Array(KEPT_EVICTIONS + 1).fill(EVICTION), 'evictions has more than 100 entries'],

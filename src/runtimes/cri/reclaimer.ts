@@ -1,0 +1,339 @@
+/** What a runtime that speaks CRI v1 removes: dead containers, dead sandboxes, unused images. */
+import type { ListedImage } from '../../core/image-gc.ts';
+import type {
+  DeadListing,
+  Reclaimer,
+  Removal,
+  RuntimeDeadContainer,
+  RuntimeDeadSandbox,
+} from '../../ports/reclaimer.ts';
+import { askAbout } from '../shared/at-once.ts';
+import type { CriClient } from './client.ts';
+
+/** How long a removal may take, ms: a container's layer and an image may be large. */
+export const REMOVE_DEADLINE_MS = 20_000;
+
+/** How many sandboxes, containers and images are looked at. */
+const MOST_LISTED = 20_000;
+
+/** gRPC's numbers. */
+const GRPC = {
+  deadlineExceeded: 4,
+  notFound: 5,
+  failedPrecondition: 9,
+  unimplemented: 12,
+  unavailable: 14,
+} as const;
+
+const NANO_IN_MS = 1_000_000n;
+
+interface Sandbox {
+  readonly id: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly uid: string;
+  } | null;
+  readonly state: string;
+  readonly createdAt: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+interface ImageSpec {
+  readonly image: string;
+}
+
+interface Container {
+  readonly id: string;
+  readonly podSandboxId: string;
+  readonly metadata: { readonly name: string } | null;
+  readonly image: ImageSpec | null;
+  readonly imageRef: string;
+  readonly imageId: string;
+  readonly state: string;
+  readonly createdAt: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+interface Image {
+  readonly id: string;
+  readonly repoTags: readonly string[];
+  readonly repoDigests: readonly string[];
+  readonly size: string;
+  readonly pinned: boolean;
+}
+
+interface ContainerStatusResponse {
+  readonly status: {
+    readonly finishedAt: string;
+    readonly mounts: readonly { readonly image: ImageSpec | null }[];
+  } | null;
+}
+
+/** What of a container does not change as long as its state does not. */
+interface Details {
+  /** ms since 1970; undefined where it is not known. */
+  readonly endedAtMs: number | undefined;
+  /** The images that are mounted in it as volumes. */
+  readonly volumes: readonly string[];
+}
+
+/** Of containers only one that has exited is dead, of sandboxes one that is not ready and runs nothing. */
+export function criReclaimer(client: CriClient): Reclaimer {
+  const known = new Map<string, Details>();
+  const pauseImages = new Map<string, string | undefined>();
+  const listContainers = async (): Promise<readonly Container[]> => {
+    const { containers } = await client.call<{ readonly containers: readonly Container[] }>(
+      'ListContainers',
+    );
+    return containers.slice(0, MOST_LISTED);
+  };
+  const listSandboxes = async (): Promise<readonly Sandbox[]> => {
+    const { items } = await client.call<{ readonly items: readonly Sandbox[] }>('ListPodSandbox');
+    return items.slice(0, MOST_LISTED);
+  };
+  const detailsOf = (container: Container): Details | undefined => known.get(keyOf(container));
+  /** Those of a sandbox are listed after it, so that it lacks none. */
+  const list = async (): Promise<[readonly Sandbox[], readonly Container[]]> => {
+    const sandboxes = await listSandboxes();
+    const containers = await listContainers();
+    await learn(client, containers, known);
+    return [sandboxes, containers];
+  };
+  return {
+    listDead: async () => {
+      const [sandboxes, containers] = await list();
+      return deadOf(sandboxes, containers, detailsOf);
+    },
+    listImages: async () => {
+      const [sandboxes, containers] = await list();
+      await learnPauseImages(client, sandboxes, pauseImages);
+      const [own, { images }] = await Promise.all([
+        ownPauseImage(client),
+        client.call<{ readonly images: readonly Image[] }>('ListImages'),
+      ]);
+      const pauses = new Set([own, ...pauseImages.values()].filter((name) => name !== undefined));
+      const users = usersOf(containers, detailsOf);
+      return images.slice(0, MOST_LISTED).map((image) => listed(image, users, pauses));
+    },
+    removeContainer: (containerId) => removal(client, 'RemoveContainer', { containerId }),
+    removeSandbox: (podSandboxId) => removal(client, 'RemovePodSandbox', { podSandboxId }),
+    removeImage: async (image) => {
+      try {
+        // containerd removes what is in use, and a container may have been made since the listing.
+        const containers = await listContainers();
+        await learn(client, containers, known);
+        const [user] = usersIn(image, usersOf(containers, detailsOf));
+        if (user !== undefined) return { kind: 'inUse', detail: `used by container ${user}` };
+      } catch (error) {
+        return failureOf(error);
+      }
+      return removal(client, 'RemoveImage', { image: { image: image.id } });
+    },
+  };
+}
+
+function keyOf({ id, state }: Container): string {
+  return `${id} ${state}`;
+}
+
+function isDead({ state }: Container): boolean {
+  return state === 'CONTAINER_EXITED';
+}
+
+/** Asks for what a list of containers does not tell of those that are new, and forgets those that are gone. */
+async function learn(
+  client: CriClient,
+  containers: readonly Container[],
+  known: Map<string, Details>,
+): Promise<void> {
+  const keys = new Set(containers.map(keyOf));
+  for (const key of known.keys()) if (!keys.has(key)) known.delete(key);
+  const unknown = containers.filter((container) => !known.has(keyOf(container)));
+  await askAbout(unknown, async (container) => {
+    const answer = await client
+      .call<ContainerStatusResponse>('ContainerStatus', { containerId: container.id })
+      .catch(unless(GRPC.notFound));
+    if (answer === undefined || answer.status === null) return;
+    const { finishedAt, mounts } = answer.status;
+    known.set(keyOf(container), {
+      endedAtMs: timeOf(finishedAt),
+      volumes: mounts.flatMap(({ image }) => (image === null ? [] : [image.image])),
+    });
+  });
+}
+
+function unless(code: number): (error: { readonly code?: number }) => undefined {
+  return (error) => {
+    if (error.code === code) return undefined;
+    throw error;
+  };
+}
+
+/** Nanoseconds since 1970, 0 for never. */
+function timeOf(nanoseconds: string): number | undefined {
+  const ms = Number(BigInt(nanoseconds) / NANO_IN_MS);
+  return ms > 0 ? ms : undefined;
+}
+
+function deadOf(
+  sandboxes: readonly Sandbox[],
+  containers: readonly Container[],
+  detailsOf: (container: Container) => Details | undefined,
+): DeadListing {
+  const sandboxOf = new Map(sandboxes.map((sandbox) => [sandbox.id, sandbox]));
+  const inSandbox = new Map<string, Container[]>();
+  for (const container of containers) {
+    const others = inSandbox.get(container.podSandboxId);
+    if (others === undefined) inSandbox.set(container.podSandboxId, [container]);
+    else others.push(container);
+  }
+  const endOf = (container: Container): number =>
+    detailsOf(container)?.endedAtMs ?? timeOf(container.createdAt) ?? 0;
+  return {
+    containers: containers.filter(isDead).map((container): RuntimeDeadContainer => {
+      const sandbox = sandboxOf.get(container.podSandboxId);
+      const { id, metadata, labels, annotations } = container;
+      const own = metadata?.name ?? '';
+      return {
+        id,
+        owner: JSON.stringify([sandbox?.metadata?.uid ?? container.podSandboxId, own]),
+        endedAtMs: endOf(container),
+        ofLivingPod: sandbox?.state === 'SANDBOX_READY',
+        name: `${nameOf(sandbox)}/${own}`,
+        // What is said of a pod is said of all in it.
+        labels: { ...labels, ...sandbox?.labels },
+        annotations: { ...annotations, ...sandbox?.annotations },
+      };
+    }),
+    sandboxes: sandboxes.flatMap((sandbox): readonly RuntimeDeadSandbox[] => {
+      const own = inSandbox.get(sandbox.id) ?? [];
+      if (sandbox.state !== 'SANDBOX_NOTREADY' || !own.every(isDead)) return [];
+      return [
+        {
+          id: sandbox.id,
+          owner: sandbox.metadata?.uid ?? sandbox.id,
+          endedAtMs: Math.max(timeOf(sandbox.createdAt) ?? 0, ...own.map(endOf)),
+          containers: own.map(({ id }) => id),
+          name: nameOf(sandbox),
+          labels: sandbox.labels,
+          annotations: sandbox.annotations,
+        },
+      ];
+    }),
+  };
+}
+
+function nameOf(sandbox: Sandbox | undefined): string {
+  if (sandbox === undefined || sandbox.metadata === null) return sandbox?.id ?? '';
+  return `${sandbox.metadata.namespace}/${sandbox.metadata.name}`;
+}
+
+/** By all that a container may call an image: who uses it. */
+type Users = ReadonlyMap<string, readonly string[]>;
+
+function usersOf(
+  containers: readonly Container[],
+  detailsOf: (container: Container) => Details | undefined,
+): Users {
+  const users = new Map<string, string[]>();
+  for (const container of containers) {
+    const { image, imageRef, imageId } = container;
+    const volumes = detailsOf(container)?.volumes ?? [];
+    for (const name of new Set([image?.image ?? '', imageRef, imageId, ...volumes])) {
+      if (name === '') continue;
+      const others = users.get(name);
+      if (others === undefined) users.set(name, [container.id]);
+      else others.push(container.id);
+    }
+  }
+  return users;
+}
+
+function usersIn({ id, names }: Pick<ListedImage, 'id' | 'names'>, users: Users) {
+  return [...new Set([id, ...names].flatMap((name) => users.get(name) ?? []))];
+}
+
+function listed(
+  { id, repoTags, repoDigests, size, pinned }: Image,
+  users: Users,
+  pauses: ReadonlySet<string>,
+): ListedImage {
+  const names = [...repoTags, ...repoDigests];
+  const isPause = [id, ...names].some((name) => pauses.has(name));
+  return {
+    id,
+    names,
+    sizeBytes: Number(size),
+    pinned: pinned ? 'pinned by the runtime' : isPause ? 'sandboxes are made of it' : undefined,
+    usedBy: usersIn({ id, names }, users),
+  };
+}
+
+/** What sandboxes are made of is in no list of containers, and older runtimes do not pin it. */
+async function learnPauseImages(
+  client: CriClient,
+  sandboxes: readonly Sandbox[],
+  known: Map<string, string | undefined>,
+): Promise<void> {
+  const ids = new Set(sandboxes.map(({ id }) => id));
+  for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+  const unknown = [...ids].filter((id) => !known.has(id));
+  await askAbout(unknown, async (podSandboxId) => {
+    const answer = await client
+      .call<Verbose>('PodSandboxStatus', { podSandboxId, verbose: true })
+      .catch(unless(GRPC.notFound));
+    known.set(podSandboxId, textIn(answer?.info['info'], 'image'));
+  });
+}
+
+/** The one that the next sandbox is made of, where the runtime says so. */
+async function ownPauseImage(client: CriClient): Promise<string | undefined> {
+  const answer = await client
+    .call<Verbose>('Status', { verbose: true })
+    .catch(unless(GRPC.unimplemented));
+  return textIn(answer?.info['config'], 'sandboxImage');
+}
+
+interface Verbose {
+  readonly info: Readonly<Record<string, string>>;
+}
+
+/** What a runtime says beyond the protocol is text from outside, and may be anything. */
+function textIn(json: string | undefined, name: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(json ?? '');
+    if (typeof value !== 'object' || value === null) return undefined;
+    const text = (value as Readonly<Record<string, unknown>>)[name];
+    return typeof text === 'string' && text !== '' ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function removal(client: CriClient, method: string, request: object): Promise<Removal> {
+  try {
+    await client.call(method, request, REMOVE_DEADLINE_MS);
+    return { kind: 'removed' };
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+/** CRI has no number for what is in use: containerd and CRI-O say it in words. */
+const IN_USE = /\b(in use|being used|used by)\b/i;
+
+function failureOf(error: unknown): Removal {
+  const { code, message = String(error) } = error as {
+    readonly code?: number;
+    readonly message?: string;
+  };
+  if (code === GRPC.notFound) return { kind: 'gone' };
+  if (code === GRPC.failedPrecondition || IN_USE.test(message)) {
+    return { kind: 'inUse', detail: message };
+  }
+  const isAway = code === GRPC.deadlineExceeded || code === GRPC.unavailable;
+  return { kind: 'failed', detail: message, isAway };
+}

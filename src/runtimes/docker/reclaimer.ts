@@ -1,0 +1,183 @@
+/** What a Docker Engine, or what speaks its API, removes: dead containers and unused images. */
+import Docker from 'dockerode';
+import type { ListedImage } from '../../core/image-gc.ts';
+import type { Reclaimer, Removal, RuntimeDeadContainer } from '../../ports/reclaimer.ts';
+import { askAbout } from '../shared/at-once.ts';
+
+/** How long a request may take, ms. */
+const REQUEST_DEADLINE_MS = 2000;
+
+/** How long a removal may take, ms: a container's layer and an image may be large. */
+const REMOVE_DEADLINE_MS = 20_000;
+
+/** How many containers and images are looked at. */
+const MOST_LISTED = 20_000;
+
+const NOT_FOUND = 404;
+const CONFLICT = 409;
+
+/** Those that nothing starts again by itself; `created` is about to be started. */
+const DEAD: readonly string[] = ['exited', 'dead'];
+
+/** An image's label that keeps it, as the same one keeps a pod from being evicted. */
+const PROTECTED_LABEL = 'evictd.protected';
+
+/** What joins the containers of one service, the dead ones as well. */
+const SERVICE_LABELS = ['com.docker.compose.project', 'com.docker.compose.service'] as const;
+
+/**
+ * A container that has exited can be started again by whoever made it: that is lost with it, and what it wrote,
+ * but for its volumes.
+ */
+export function dockerReclaimer(socketPath: string): Reclaimer {
+  const docker = new Docker({ socketPath });
+  const ends = new Map<string, number>();
+  const listContainers = async (): Promise<readonly Docker.ContainerInfo[]> => {
+    const found = await docker.listContainers({ all: true, abortSignal: deadline() });
+    return found.slice(0, MOST_LISTED);
+  };
+  return {
+    listDead: async () => {
+      const dead = (await listContainers()).filter(({ State }) => DEAD.includes(State));
+      await learnEnds(docker, dead, ends);
+      return {
+        containers: dead.map((container) => deadContainer(container, ends.get(container.Id))),
+        sandboxes: [],
+      };
+    },
+    listImages: async () => {
+      const containers = await listContainers();
+      const images = await docker.listImages({ abortSignal: deadline() });
+      return images.slice(0, MOST_LISTED).map((image) => listed(image, containers));
+    },
+    // Not what runs by now, and no volume.
+    removeContainer: (id) => removal(docker, `/containers/${id}`, id),
+    removeSandbox: async () => ({ kind: 'gone' }),
+    removeImage: (image) => removeImage(docker, image),
+  };
+}
+
+function deadline(): AbortSignal {
+  return AbortSignal.timeout(REQUEST_DEADLINE_MS);
+}
+
+/** When those ended that are new; those that are gone are forgotten. */
+async function learnEnds(
+  docker: Docker,
+  dead: readonly Docker.ContainerInfo[],
+  ends: Map<string, number>,
+): Promise<void> {
+  const ids = new Set(dead.map(({ Id }) => Id));
+  // One that runs by now will end anew.
+  for (const id of ends.keys()) if (!ids.has(id)) ends.delete(id);
+  const unknown = [...ids].filter((id) => !ends.has(id));
+  await askAbout(unknown, async (id) => {
+    const details = await docker
+      .getContainer(id)
+      .inspect({ abortSignal: deadline() })
+      .catch(unlessGone);
+    const endedAtMs = Date.parse(details?.State.FinishedAt ?? '');
+    if (endedAtMs > 0) ends.set(id, endedAtMs);
+  });
+}
+
+function unlessGone(error: { readonly statusCode?: number }): undefined {
+  if (error.statusCode === NOT_FOUND) return undefined;
+  throw error;
+}
+
+function deadContainer(
+  { Id, Names, Created, Labels }: Docker.ContainerInfo,
+  endedAtMs: number | undefined,
+): RuntimeDeadContainer {
+  const [first = Id] = Names;
+  const service = SERVICE_LABELS.map((label) => Labels[label]);
+  return {
+    id: Id,
+    // A container that no service makes anew is nobody's attempt but its own.
+    owner: service.includes(undefined) ? Id : JSON.stringify(service),
+    endedAtMs: endedAtMs ?? Created * 1000,
+    name: first.replace(/^\//, ''),
+    labels: Labels,
+    annotations: {},
+  };
+}
+
+function listed(
+  { Id, RepoTags, RepoDigests, Size, Labels }: Docker.ImageInfo,
+  containers: readonly Docker.ContainerInfo[],
+): ListedImage {
+  // Podman leaves out what it does not have.
+  const labels: Readonly<Record<string, string>> | null | undefined = Labels;
+  const isKept = labels?.[PROTECTED_LABEL] === 'true';
+  return {
+    id: Id,
+    names: [...(RepoTags ?? []), ...(RepoDigests ?? [])].filter((name) => !name.includes('<none>')),
+    sizeBytes: Size,
+    pinned: isKept ? `label ${PROTECTED_LABEL}` : undefined,
+    usedBy: containers.filter(({ ImageID }) => isSame(ImageID, Id)).map(({ Id: id }) => id),
+  };
+}
+
+/** Podman's list of containers has ids without their kind. */
+function isSame(one: string, other: string): boolean {
+  return one.replace(/^sha256:/, '') === other.replace(/^sha256:/, '');
+}
+
+/** In which words Docker and Podman refuse an image of several names. */
+const SEVERAL_NAMES = /multiple repositories|more than one tag/;
+
+/**
+ * By its id; the engine refuses that for one of several names, which go one after the other then, the last with
+ * the image. What is in use it refuses too.
+ */
+async function removeImage(docker: Docker, { id, names }: ListedImage): Promise<Removal> {
+  const whole = await removal(docker, `/images/${id}`, id);
+  if (whole.kind !== 'inUse' || !SEVERAL_NAMES.test(whole.detail)) return whole;
+  let last: Removal = whole;
+  for (const name of names) {
+    last = await removal(docker, `/images/${name}`, name);
+    if (last.kind === 'failed' || last.kind === 'inUse') return last;
+  }
+  return last;
+}
+
+/** What an id or a name may be made of: text from outside becomes a part of a path. */
+const NAME = /^[A-Za-z0-9][\w.:/@+-]*$/;
+
+async function removal(docker: Docker, path: string, name: string): Promise<Removal> {
+  if (!NAME.test(name) || name.includes('..')) {
+    return { kind: 'failed', detail: 'no name that an engine gives', isAway: false };
+  }
+  try {
+    await request(docker, path);
+    return { kind: 'removed' };
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function request(docker: Docker, path: string): Promise<void> {
+  const options = {
+    path,
+    method: 'DELETE',
+    abortSignal: AbortSignal.timeout(REMOVE_DEADLINE_MS),
+    statusCodes: { 200: true, 204: true },
+  };
+  return new Promise((resolve, reject) => {
+    docker.modem.dial(options, (error: unknown) => {
+      if (error === null || error === undefined) resolve();
+      else reject(error);
+    });
+  });
+}
+
+function failureOf(error: unknown): Removal {
+  const { statusCode, message = String(error) } = error as {
+    readonly statusCode?: number;
+    readonly message?: string;
+  };
+  if (statusCode === NOT_FOUND) return { kind: 'gone' };
+  if (statusCode === CONFLICT) return { kind: 'inUse', detail: message };
+  return { kind: 'failed', detail: message, isAway: statusCode === undefined };
+}
