@@ -31,6 +31,7 @@ import { decisionsOf, evictionPipeline } from './core/pipeline.ts';
 import { thresholdId } from './core/threshold.ts';
 import { formerRun, keptEvents, keptNotices, keptOf, reportKeeping } from './daemon/former-run.ts';
 import { pollAfterMs } from './daemon/polls.ts';
+import { collectedUnderPressure, collectionEvents, collections } from './daemon/reclaim.ts';
 import { REHEARSALS, Rehearsal } from './daemon/rehearsal.ts';
 import {
   RUNTIME,
@@ -62,6 +63,7 @@ import {
   type Wiring,
 } from './daemon/wiring.ts';
 import type { MemcgNotice } from './sources/memcg-threshold.ts';
+import { collectionLog } from './surfaces/collections.ts';
 import { limitedLogger, reportOomKill, reportOutcome, reportTurn } from './surfaces/report.ts';
 import { EMPTY_MODEL, type ModelEvent, updateModel } from './surfaces/status.ts';
 
@@ -81,6 +83,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   const wiring: Wiring = { ...inputs, runtime, current: () => current, settled$ };
   const rehearsal = new Rehearsal(wiring);
   const outcomes$ = new Subject<EvictionOutcome>();
+  const reclaimed$ = new Subject<void>();
   // What is degraded at the start is said before anybody listens.
   const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
   if (inputs.keeping?.claimedAtMs !== undefined) {
@@ -131,6 +134,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
           measured$,
         ),
         outcomes$,
+        reclaimed$,
         read: () => current.view.read(),
         readPods: (signal) => runtime.observePods({ pids: countsPids(wiring, signal) }),
         pollAfterMs: (before, now) => pollAfterMs(wiring, before, now),
@@ -145,6 +149,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
     ),
   );
   const oomNotices$ = connectable(oomNoticesOf(wiring, turns$));
+  const collections$ = collections(wiring, turns$, former.images).pipe(share());
   const paths$ = notices$.pipe(mergeMap((notice) => (notice.kind === 'path' ? [notice.path] : [])));
   const events$ = merge(
     settled$.pipe(
@@ -169,6 +174,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       ),
     ),
     oomNotices$.pipe(mergeMap(oomEvents)),
+    collections$.pipe(mergeMap((event) => collectionEvents(event, scheduler.now()))),
     degraded$,
   );
   const model$ = events$.pipe(
@@ -233,6 +239,17 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
             return () => (current.settings === asked ? undefined : forbidden(wiring, decision));
           },
         }).subscribe((outcome) => outcomes$.next(outcome)),
+      );
+      const logCollection = collectionLog(logger);
+      running.add(
+        collections$.subscribe((event) => {
+          logCollection(event);
+          const collected = collectedUnderPressure(event, scheduler.now());
+          if (collected === undefined) return;
+          // The turn that follows decides by what was measured after it, or by nothing.
+          if (collected.measured !== undefined) current.view.note(collected.measured);
+          reclaimed$.next();
+        }),
       );
       running.add(former.interrupted$(turns$).subscribe((outcome) => outcomes$.next(outcome)));
       running.add(model$.subscribe());

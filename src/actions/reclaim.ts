@@ -2,13 +2,11 @@
 import { filter, firstValueFrom, Observable, type SchedulerLike, scan } from 'rxjs';
 import {
   type ContainerGcPolicy,
-  type DeadKept,
   type DeadVerdicts,
   judgeContainers,
   judgeSandboxes,
 } from '../core/container-gc.ts';
 import {
-  type ImageKept,
   type ImageMemory,
   imageKept,
   imageObservation,
@@ -17,6 +15,13 @@ import {
   unusedImages,
 } from '../core/image-gc.ts';
 import type { ReclaimFunction } from '../core/reclaim.ts';
+import type {
+  Collected,
+  CollectedKind,
+  CollectionEnd,
+  CollectionNotice,
+  NamedThing,
+} from '../ports/collection.ts';
 import type { FilesystemNotice, FilesystemReading } from '../ports/filesystem.ts';
 import type {
   Reclaimer,
@@ -45,9 +50,6 @@ export const SETTLE_LIMIT_MS = 3000;
 
 /** So many images in a row that free nothing end a collection that no pressure asked for. */
 export const FRUITLESS_LIMIT = 5;
-
-/** What is removed. */
-export type CollectedKind = 'container' | 'sandbox' | 'image';
 
 /** What is to be collected, and until when. */
 export interface CollectionRequest {
@@ -83,49 +85,6 @@ export interface ReclaimDependencies {
   /** ms since 1970: runtimes tell times of day. */
   readonly wallClock: () => number;
 }
-
-/** Why a collection ended. */
-export type CollectionEnd =
-  /** Enough is available. */
-  | 'regained'
-  /** Nothing is left that may go. */
-  | 'exhausted'
-  /** Several images in a row have freed nothing. */
-  | 'fruitless'
-  /** The runtime did not answer. */
-  | 'away'
-  /** The filesystem could not be measured. */
-  | 'unmeasured'
-  /** It took too long. */
-  | 'limit';
-
-/** What a collection came to. */
-export interface Collected {
-  readonly because: CollectionEnd;
-  readonly removed: Readonly<Record<CollectedKind, number>>;
-  /** How many were in use after all. */
-  readonly inUse: number;
-  readonly failed: number;
-  /** The filesystem before it, and as it was last measured; undefined where it could not be. */
-  readonly first: FilesystemReading | undefined;
-  readonly last: FilesystemReading | undefined;
-  readonly tookMs: number;
-}
-
-interface Named {
-  readonly what: CollectedKind;
-  readonly id: string;
-  readonly name: string;
-}
-
-export type CollectionNotice =
-  | (Named & { readonly kind: 'removed' | 'wouldRemove' | 'gone' })
-  | (Named & { readonly kind: 'inUse' | 'failed'; readonly detail: string })
-  | (Named & { readonly kind: 'kept'; readonly why: DeadKept | ImageKept | string })
-  /** The runtime could not be asked what there is. */
-  | { readonly kind: 'fault'; readonly detail: string }
-  /** The last one. */
-  | { readonly kind: 'ended'; readonly collected: Collected };
 
 /**
  * Removes what may go, one after the other, until enough is regained by what is measured; sizes that the runtime
@@ -164,6 +123,7 @@ class Collection {
   readonly #removed: Record<CollectedKind, number> = { container: 0, sandbox: 0, image: 0 };
   #inUse = 0;
   #failed = 0;
+  #wouldRemove = 0;
   #first: FilesystemReading | undefined;
   #last: FilesystemReading | undefined;
   #isClosed = false;
@@ -188,6 +148,7 @@ class Collection {
       removed: { ...this.#removed },
       inUse: this.#inUse,
       failed: this.#failed,
+      wouldRemove: this.#wouldRemove,
       first: this.#first,
       last: this.#last,
       tookMs: this.#dependencies.scheduler.now() - this.#startedAtMs,
@@ -323,8 +284,9 @@ class Collection {
     remove: () => Promise<Removal>,
   ): Promise<'removed' | 'stays' | 'stop'> {
     if (this.#isClosed) return 'stop';
-    const named: Named = { what, id, name };
+    const named: NamedThing = { what, id, name };
     if (this.#dependencies.dryRun) {
+      this.#wouldRemove += 1;
       this.#tell({ ...named, kind: 'wouldRemove' });
       return 'removed';
     }

@@ -373,7 +373,7 @@ async function openSocket({
   const version = packageVersion();
   const status = async (): Promise<unknown> => {
     const model = await firstValueFrom(daemon.model$);
-    const { policy, podParents, memorySource, dryRun, kernelMemcgNotification, nodeName } =
+    const { policy, podParents, memorySource, dryRun, kernelMemcgNotification, nodeName, garbage } =
       daemon.settings();
     return statusDocument(model, {
       version,
@@ -386,6 +386,7 @@ async function openSocket({
       dryRun,
       kernelMemcgNotification,
       killing: daemon.killing,
+      garbage,
       stateFile,
       startedAtMs,
       ...clock(),

@@ -74,12 +74,18 @@ const NAMES: Readonly<Record<Protocol, string>> = {
 };
 
 async function openCri(socketPath: string): Promise<PodDirectory> {
-  const [{ criClient }, { criDirectory }] = await Promise.all([
+  const [{ criClient }, { criDirectory }, { criReclaimer }] = await Promise.all([
     import('../runtimes/cri/client.ts'),
     import('../runtimes/cri/directory.ts'),
+    import('../runtimes/cri/reclaimer.ts'),
   ]);
   const client = criClient(`unix://${socketPath}`, () => Date.now());
-  return criDirectory({ client, scheduler: liveScheduler, machineMemoryBytes: totalmem });
+  const directory = criDirectory({
+    client,
+    scheduler: liveScheduler,
+    machineMemoryBytes: totalmem,
+  });
+  return { ...directory, reclaimer: criReclaimer(client) };
 }
 
 async function openDocker(
@@ -87,8 +93,11 @@ async function openDocker(
   grouping: Settings['dockerPods'],
   hierarchy: Hierarchy,
 ): Promise<PodDirectory> {
-  const { dockerDirectory } = await import('../runtimes/docker/directory.ts');
-  return dockerDirectory({
+  const [{ dockerDirectory }, { dockerReclaimer }] = await Promise.all([
+    import('../runtimes/docker/directory.ts'),
+    import('../runtimes/docker/reclaimer.ts'),
+  ]);
+  const docker = dockerDirectory({
     socketPath,
     scheduler: liveScheduler,
     grouping,
@@ -97,4 +106,5 @@ async function openDocker(
       return directory === undefined ? undefined : pathIn(hierarchy, directory).slice(1);
     },
   });
+  return { ...docker, reclaimer: dockerReclaimer(socketPath) };
 }

@@ -76,6 +76,7 @@ export type DockerPods =
   | { readonly by: 'container' }
   | { readonly by: 'label'; readonly key: string }
   | { readonly by: 'podman' };
+
 /** When what nobody uses is removed: never, before an eviction for a disk, or at an interval too. */
 export const COLLECTINGS = ['off', 'pressure', 'on'] as const;
 export type Collecting = (typeof COLLECTINGS)[number];

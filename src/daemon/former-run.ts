@@ -14,6 +14,7 @@ import {
 } from 'rxjs';
 import type { EvictDecision } from '../actions/evict.ts';
 import type { EvictionOutcome, EvictionRecord } from '../core/decision.ts';
+import type { ImageMemory } from '../core/image-gc.ts';
 import {
   interrupted,
   type Kept,
@@ -35,6 +36,8 @@ interface FormerRun {
   readonly resumed$: (turns$: Observable<Turn>) => Observable<EvictDecision>;
   /** The end of one that is not. */
   readonly interrupted$: (turns$: Observable<Turn>) => Observable<EvictionOutcome>;
+  /** What it knew of images, from the first turn on. */
+  readonly images: () => ImageMemory | undefined;
 }
 
 export function formerRun(
@@ -43,9 +46,15 @@ export function formerRun(
 ): FormerRun {
   const found = keeping?.found;
   if (keeping === undefined || found === undefined) {
-    return { initialState: undefined, resumed$: () => EMPTY, interrupted$: () => EMPTY };
+    return {
+      initialState: undefined,
+      resumed$: () => EMPTY,
+      interrupted$: () => EMPTY,
+      images: () => undefined,
+    };
   }
   let open: EvictionRecord | undefined;
+  let images: ImageMemory | undefined;
   /** The first turn, where an eviction is in flight that this run has not begun. */
   const first = (turns$: Observable<Turn>) =>
     turns$.pipe(
@@ -61,14 +70,17 @@ export function formerRun(
     initialState: (policy, { nowMs, pods = [] }) => {
       const moment = momentAt(keeping.moment('earliest'), nowMs);
       const listed = new Set(pods.map(({ id }) => id));
-      const { state, evictions } = restored(found, policy, moment, (id) => listed.has(id));
+      const former = restored(found, policy, moment, (id) => listed.has(id));
+      const { state, evictions } = former;
+      images = former.images;
       if (state.inFlight !== undefined) {
         open = evictions.findLast(({ outcome }) => outcome === undefined);
       }
-      say({ kind: 'restored', evictions });
+      say({ kind: 'restored', evictions, images });
       reportRestored(logger, { file: keeping.store.path, found, state, moment });
       return state;
     },
+    images: () => images,
     resumed$: (turns$) =>
       first(turns$).pipe(
         mergeMap(({ decision }) => (decision === undefined ? [] : [decision])),
@@ -92,8 +104,8 @@ function momentAt(moment: Moment, nowMs: number): Moment {
 }
 
 /** What is to outlive a restart; nothing before the first turn. */
-export function keptOf({ turn, evictions }: Model): readonly Kept[] {
-  return turn === undefined ? [] : [{ state: turn.state, evictions }];
+export function keptOf({ turn, evictions, images }: Model): readonly Kept[] {
+  return turn === undefined ? [] : [{ state: turn.state, evictions, images }];
 }
 
 /** Keeps what is to outlive a restart, where that was asked for. */

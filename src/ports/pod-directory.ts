@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Quantity } from '../core/quantity.ts';
+import type { Reclaimer } from './reclaimer.ts';
 
 /** A container as the runtime that runs it knows it. */
 export interface RuntimeContainer {
@@ -65,4 +66,6 @@ export interface PodDirectory {
   /** Whether the runtime answers at all. Cold; completes once it does, errors where it does not within a second. */
   answers(): Observable<never>;
   close(): void;
+  /** What removes dead containers and unused images of the same runtime; left out where nothing can. */
+  readonly reclaimer?: Reclaimer;
 }

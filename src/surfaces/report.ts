@@ -1,11 +1,13 @@
 /** The log lines: one for each change of state, with numbers and reason; none for nothing happening. */
 import type { Logger } from 'pino';
-import type { Cause, EvictionOutcome } from '../core/decision.ts';
+import type { Cause, Decision, EvictionOutcome } from '../core/decision.ts';
 import type { FlapNotice } from '../core/flapping.ts';
 import { EVICTED } from '../core/message.ts';
 import { isSameBoot, type Moment } from '../core/persistence.ts';
 import type { Turn } from '../core/pipeline.ts';
+import type { Policy } from '../core/policy.ts';
 import { isEvictedFor } from '../core/rank.ts';
+import { SIGNALS } from '../core/signal.ts';
 import type { Snapshot } from '../core/snapshot.ts';
 import type { State } from '../core/state.ts';
 import { type Threshold, thresholdId, thresholdLevel } from '../core/threshold.ts';
@@ -197,8 +199,9 @@ function reportImpossible(
 /** Disk pressure is a node condition; nothing is freed for it. */
 function reportNoReclaim(logger: Wavering, before: Turn | undefined, turn: Turn): void {
   for (const threshold of turn.state.due) {
-    if (isEvictedFor(threshold.signal, turn.policy) || includes(before?.state.due ?? [], threshold))
-      continue;
+    const { policy } = turn;
+    if (isEvictedFor(threshold.signal, policy) || policy.reclaims.length > 0) continue;
+    if (includes(before?.state.due ?? [], threshold)) continue;
     logger.warn(
       thresholdFields(threshold, turn),
       'disk pressure: a node condition, no reclaim was done',
@@ -217,6 +220,7 @@ function reportDecision(logger: Logger, turn: Turn, dryRun: boolean): void {
         { ...causeFields(decision.cause), functions: decision.functions },
         'collecting what nobody uses',
       );
+      reportLeftOut(logger, decision, turn.policy);
       return;
     case 'evict':
       logger[dryRun ? 'info' : 'warn'](
@@ -239,6 +243,19 @@ function reportDecision(logger: Logger, turn: Turn, dryRun: boolean): void {
         { pod: decision.podName, gracePeriodMs: decision.gracePeriodMs, reason: decision.message },
         'hard threshold crossed: the grace of the running eviction is cut',
       );
+  }
+}
+
+/** Images that lie elsewhere are left alone, which people ask about. */
+function reportLeftOut(
+  logger: Logger,
+  { functions, cause }: Extract<Decision, { kind: 'reclaim' }>,
+  { layout, reclaims }: Policy,
+): void {
+  const { signal } = cause.threshold;
+  const isLeftOut = reclaims.includes('images') && !functions.includes('images');
+  if (isLeftOut && SIGNALS[signal].filesystem === 'nodefs') {
+    logger.info({ signal, layout }, 'image GC would not help nodefs');
   }
 }
 

@@ -1,6 +1,8 @@
+import type { GarbageSettings } from '../config/settings.ts';
 import type { Decision, EvictionOutcome, EvictionRecord } from '../core/decision.ts';
 import { type Flapping, flapping, flapsOf, NOT_FLAPPING } from '../core/flapping.ts';
 import { graceEndsAtMs } from '../core/grace.ts';
+import type { ImageMemory } from '../core/image-gc.ts';
 import { type FilesystemLayoutFound, filesystemLayout } from '../core/layout.ts';
 import type { SignalObservation } from '../core/observation.ts';
 import type { Turn } from '../core/pipeline.ts';
@@ -22,11 +24,13 @@ import {
   thresholdId,
   thresholdLevel,
 } from '../core/threshold.ts';
+import type { Collected, CollectedKind, CollectionPurpose } from '../ports/collection.ts';
 import type { FilesystemState } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { LostRace } from '../ports/oom-kills.ts';
 import type { MemoryReading } from '../ports/readings.ts';
 import type { Killing } from '../ports/runtime.ts';
+import { freedBy } from './collections.ts';
 import { eventsOf, type NodeEvent } from './events.ts';
 
 /** How many evictions are remembered; the oldest are forgotten beyond it. */
@@ -63,6 +67,9 @@ export interface Model {
   readonly pods: readonly PodObservation[];
   readonly paths: ReadonlyMap<string, NotificationPath>;
   readonly evictions: readonly EvictionRecord[];
+  /** What is known of images; undefined where nobody has looked. */
+  readonly images: ImageMemory | undefined;
+  readonly collections: Collections;
   /** When what outlives a restart was last written; undefined when it never was. */
   readonly keptAtMs: number | undefined;
   /** One for each burst of pressure in which nobody could be evicted. */
@@ -83,6 +90,29 @@ export interface Model {
   readonly refusedSamples: number;
 }
 
+/** What was collected since the start. */
+interface Collections {
+  readonly count: number;
+  readonly removed: Readonly<Record<CollectedKind, number>>;
+  /** As it was measured. */
+  readonly freedBytes: number;
+  readonly last:
+    | {
+        readonly purpose: CollectionPurpose;
+        readonly collected: Collected;
+        /** Monotonic ms. */
+        readonly endedAtMs: number;
+      }
+    | undefined;
+}
+
+const NO_COLLECTIONS: Collections = {
+  count: 0,
+  removed: { container: 0, sandbox: 0, image: 0 },
+  freedBytes: 0,
+  last: undefined,
+};
+
 export const EMPTY_MODEL: Model = {
   turn: undefined,
   readings: [],
@@ -90,6 +120,8 @@ export const EMPTY_MODEL: Model = {
   pods: [],
   paths: new Map(),
   evictions: [],
+  images: undefined,
+  collections: NO_COLLECTIONS,
   keptAtMs: undefined,
   impossible: [],
   events: [],
@@ -118,7 +150,19 @@ export type ModelEvent =
   | { readonly kind: 'reloaded'; readonly thresholds: readonly ThresholdId[] }
   | { readonly kind: 'outcome'; readonly outcome: EvictionOutcome }
   /** What a former run left, before the first turn. */
-  | { readonly kind: 'restored'; readonly evictions: readonly EvictionRecord[] }
+  | {
+      readonly kind: 'restored';
+      readonly evictions: readonly EvictionRecord[];
+      readonly images?: ImageMemory | undefined;
+    }
+  /** What nobody used was collected. */
+  | {
+      readonly kind: 'collected';
+      readonly purpose: CollectionPurpose;
+      readonly collected: Collected;
+      readonly endedAtMs: number;
+    }
+  | { readonly kind: 'images'; readonly images: ImageMemory }
   /** What outlives a restart was written. */
   | { readonly kind: 'kept'; readonly atMs: number }
   | { readonly kind: 'path'; readonly path: NotificationPath }
@@ -140,7 +184,11 @@ export function updateModel(model: Model, event: ModelEvent): Model {
         pods: withoutEvicted(model.pods, event.outcome),
       };
     case 'restored':
-      return { ...model, evictions: event.evictions };
+      return { ...model, evictions: event.evictions, images: event.images };
+    case 'collected':
+      return { ...model, collections: withCollection(model.collections, event) };
+    case 'images':
+      return { ...model, images: event.images };
     case 'kept':
       return { ...model, keptAtMs: event.atMs };
     case 'path': {
@@ -162,6 +210,23 @@ export function updateModel(model: Model, event: ModelEvent): Model {
     case 'degraded':
       return withDegraded(model, event.part, event.reason);
   }
+}
+
+function withCollection(
+  { count, removed, freedBytes }: Collections,
+  { purpose, collected, endedAtMs }: Extract<ModelEvent, { kind: 'collected' }>,
+): Collections {
+  const { removed: more } = collected;
+  return {
+    count: count + 1,
+    removed: {
+      container: removed.container + more.container,
+      sandbox: removed.sandbox + more.sandbox,
+      image: removed.image + more.image,
+    },
+    freedBytes: freedBytes + (freedBy(collected).freedBytes ?? 0),
+    last: { purpose, collected, endedAtMs },
+  };
 }
 
 /** What was said of signals is said anew at the next reading; of thresholds that are gone it goes. */
@@ -321,6 +386,7 @@ export interface StatusContext {
   readonly dryRun: boolean;
   readonly kernelMemcgNotification: boolean;
   readonly killing: Killing;
+  readonly garbage: Pick<GarbageSettings, 'containers' | 'images'>;
   /** Where what outlives a restart is kept; undefined where nothing is. */
   readonly stateFile: string | undefined;
   readonly startedAtMs: number;
@@ -374,6 +440,7 @@ export function statusDocument(model: Model, context: StatusContext) {
             hard: model.turn.state.inFlight.hard,
           },
     evictions: model.evictions.map((record) => evictionStatus(record, wall)),
+    garbage: garbageStatus(model, context, wall),
     impossible: model.impossible.map(({ atMs, cause, pods, protectedPods, passedOverPods }) => ({
       reason: EVICTION_IMPOSSIBLE,
       decidedAt: wall(atMs),
@@ -400,7 +467,43 @@ export function statusDocument(model: Model, context: StatusContext) {
       lostRaces: model.oomKills,
       droppedLogLines: context.droppedLogLines,
       refusedSamples: model.refusedSamples,
+      collections: model.collections.count,
+      removedContainers: model.collections.removed.container,
+      removedSandboxes: model.collections.removed.sandbox,
+      removedImages: model.collections.removed.image,
+      freedBytes: model.collections.freedBytes,
     },
+  };
+}
+
+/** What is collected, what runs for, and how the last collection ended. */
+function garbageStatus(
+  { turn, collections: { last } }: Model,
+  { garbage }: StatusContext,
+  wall: (atMs: number) => string,
+) {
+  const reclaiming = turn?.state.reclaiming;
+  return {
+    containers: garbage.containers,
+    images: garbage.images,
+    collectingFor: reclaiming?.threshold.signal ?? null,
+    last:
+      last === undefined
+        ? null
+        : {
+            purpose: last.purpose,
+            because: last.collected.because,
+            endedAt: wall(last.endedAtMs),
+            tookMs: Math.round(last.collected.tookMs),
+            containers: last.collected.removed.container,
+            sandboxes: last.collected.removed.sandbox,
+            images: last.collected.removed.image,
+            inUse: last.collected.inUse,
+            failed: last.collected.failed,
+            wouldRemove: last.collected.wouldRemove,
+            freedBytes: freedBy(last.collected).freedBytes ?? null,
+            freedInodes: freedBy(last.collected).freedInodes ?? null,
+          },
   };
 }
 

@@ -33,6 +33,7 @@ function documentOf(
       dryRun: false,
       kernelMemcgNotification: true,
       killing: { by: 'pidfd', detail: 'by pidfd' },
+      garbage: { containers: 'off', images: 'off' },
       stateFile,
       startedAtMs: 0,
       nowMs: 1000,

@@ -3,7 +3,8 @@ import { flapping, NOT_FLAPPING } from '../../src/core/flapping.ts';
 import type { ReadSample, Turn } from '../../src/core/pipeline.ts';
 import { INITIAL_STATE } from '../../src/core/state.ts';
 import { step } from '../../src/core/step.ts';
-import type { FilesystemState } from '../../src/ports/filesystem.ts';
+import type { Collected } from '../../src/ports/collection.ts';
+import type { FilesystemReading, FilesystemState } from '../../src/ports/filesystem.ts';
 import {
   EMPTY_MODEL,
   type Model,
@@ -50,6 +51,7 @@ const context = (overrides: Partial<StatusContext> = {}): StatusContext => ({
   dryRun: false,
   kernelMemcgNotification: true,
   killing: { by: 'pidfd', detail: 'by pidfd' },
+  garbage: { containers: 'off', images: 'off' },
   stateFile: '/var/lib/evictd/state-1',
   startedAtMs: 1000,
   nowMs: 11_000,
@@ -138,6 +140,33 @@ const EVICTED = outcome(
   },
 );
 const IMPOSSIBLE = turnOf(sample(9000, 50 * MI, { pods: [{ ...WEB, protectedBecause: 'x' }] }));
+/** A collection while which so many bytes came back. */
+function collected(bytes: number, images: number): Collected {
+  const first: FilesystemReading = {
+    path: '/images',
+    atMs: 0,
+    capacityBytes: 100 * GI,
+    availableBytes: 5 * GI,
+    inodes: 1000,
+    inodesFree: 100,
+    device: '8:1',
+    mountDevice: '8:1',
+    source: '/dev/sda1',
+    type: 'ext4',
+    mountPoint: '/',
+  };
+  return {
+    because: 'regained',
+    removed: { container: 1, sandbox: images > 0 ? 1 : 0, image: images },
+    inUse: 5,
+    failed: 0,
+    wouldRemove: 0,
+    first,
+    last: { ...first, availableBytes: 5 * GI + bytes, inodesFree: 130 },
+    tookMs: 1234.5,
+  };
+}
+
 const FULL = modelOf(
   seen(IMPOSSIBLE),
   seen(EVICTING),
@@ -154,6 +183,9 @@ const FULL = modelOf(
   },
   { kind: 'degraded', part: 'reap', reason: 'ENOSYS' },
   { kind: 'lostRace', race: { podName: 'db', cgroup: '/node/db/main', kills: 2, atMs: 10_900 } },
+  { kind: 'collected', purpose: 'periodic', collected: collected(10 * MI, 3), endedAtMs: 10_950 },
+  // Others have written meanwhile.
+  { kind: 'collected', purpose: 'pressure', collected: collected(-MI, 0), endedAtMs: 11_000 },
 );
 
 /** MemoryPressure, set at 1, 3 and 5 s. */
@@ -280,6 +312,25 @@ describe('statusDocument', () => {
           },
         },
       ],
+      garbage: {
+        containers: 'string',
+        images: 'string',
+        collectingFor: 'null',
+        last: {
+          purpose: 'string',
+          because: 'string',
+          endedAt: 'string',
+          tookMs: 'number',
+          containers: 'number',
+          sandboxes: 'number',
+          images: 'number',
+          inUse: 'number',
+          failed: 'number',
+          wouldRemove: 'number',
+          freedBytes: 'number',
+          freedInodes: 'number',
+        },
+      },
       impossible: [
         {
           reason: 'string',
@@ -314,6 +365,11 @@ describe('statusDocument', () => {
         lostRaces: 'number',
         droppedLogLines: 'number',
         refusedSamples: 'number',
+        collections: 'number',
+        removedContainers: 'number',
+        removedSandboxes: 'number',
+        removedImages: 'number',
+        freedBytes: 'number',
       },
     });
     expect(STATUS_VERSION).toBe('evictd.dev/v1alpha1');
@@ -321,6 +377,25 @@ describe('statusDocument', () => {
 
   it('tells numbers, ages and times', () => {
     const document = statusDocument(FULL, context());
+    expect(document.garbage).toStrictEqual({
+      containers: 'off',
+      images: 'off',
+      collectingFor: null,
+      last: {
+        purpose: 'pressure',
+        because: 'regained',
+        endedAt: '2026-01-01T12:00:11.000Z',
+        tookMs: 1235,
+        containers: 1,
+        sandboxes: 0,
+        images: 0,
+        inUse: 5,
+        failed: 0,
+        wouldRemove: 0,
+        freedBytes: 0,
+        freedInodes: 30,
+      },
+    });
     expect(document.evictd).toMatchObject({
       startedAt: '2026-01-01T12:00:01.000Z',
       uptimeMs: 10_000,
@@ -352,6 +427,11 @@ describe('statusDocument', () => {
       lostRaces: 2,
       droppedLogLines: 0,
       refusedSamples: 0,
+      collections: 2,
+      removedContainers: 2,
+      removedSandboxes: 1,
+      removedImages: 3,
+      freedBytes: 10 * MI,
     });
   });
 

@@ -19,6 +19,7 @@ import {
   timer,
 } from 'rxjs';
 import type { PodDirectory, PodListing } from '../../ports/pod-directory.ts';
+import type { Reclaimer } from '../../ports/reclaimer.ts';
 
 /** How long a candidate may take to list its pods, ms. */
 export const LOOK_LIMIT_MS = 5000;
@@ -141,6 +142,27 @@ export function foundDirectory({
       closeAllBut(chosen);
       chosen?.close();
     },
+    reclaimer: reclaimerOf(() => chosen?.reclaimer),
+  };
+}
+
+/** That of the one that was found; until then nothing is removed. */
+function reclaimerOf(found: () => Reclaimer | undefined): Reclaimer {
+  const detail = 'no runtime was found yet';
+  const missing: Reclaimer = {
+    listDead: () => Promise.reject(new Error(detail)),
+    listImages: () => Promise.reject(new Error(detail)),
+    removeContainer: async () => ({ kind: 'failed', detail, isAway: true }),
+    removeSandbox: async () => ({ kind: 'failed', detail, isAway: true }),
+    removeImage: async () => ({ kind: 'failed', detail, isAway: true }),
+  };
+  const current = (): Reclaimer => found() ?? missing;
+  return {
+    listDead: () => current().listDead(),
+    listImages: () => current().listImages(),
+    removeContainer: (id) => current().removeContainer(id),
+    removeSandbox: (id) => current().removeSandbox(id),
+    removeImage: (image) => current().removeImage(image),
   };
 }
 
