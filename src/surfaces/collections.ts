@@ -14,7 +14,10 @@ const NAMED_LIMIT = 10_000;
 export function collectionLog(logger: Logger): (event: CollectionEvent) => void {
   const named = new Set<string>();
   return (event) => {
-    if (event.kind !== 'notice') return;
+    if (event.kind === 'images') {
+      logger.debug({ images: event.images.size }, 'other images, or used otherwise');
+      return;
+    }
     const { notice, purpose } = event;
     if (notice.kind === 'wouldRemove') {
       if (named.has(notice.id)) return;

@@ -1,27 +1,20 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmdirSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { type CriClient, criClient } from '../../src/runtimes/cri/client.ts';
+import { criClient } from '../../src/runtimes/cri/client.ts';
 import { type Daemon, privateDirectory, startDaemon } from '../kernel/support/daemon.ts';
 import { mountExt4 } from '../kernel/support/filesystems.ts';
 import { MI, makeNode, type TestNode } from '../kernel/support/node.ts';
 import { MEMORY_HIERARCHY } from '../support/cgroup.ts';
 import { report } from '../support/counts.ts';
 import { describeWith } from '../support/skip.ts';
-import { type Containerd, startContainerd } from './support/containerd.ts';
-import { type MadePod, type PodMaker, podMaker } from './support/cri-pods.ts';
+import { startContainerd } from './support/containerd.ts';
+import { type Made, podMaker } from './support/cri-pods.ts';
 import { type Filler, fillerArchive } from './support/fillers.ts';
 import { BUSYBOX_IMAGE, PAUSE_IMAGE } from './support/image.ts';
+import { removeGroups } from './support/left-over.ts';
+import { untilAnswer } from './support/until-answer.ts';
 
 const WAIT_MS = 30_000;
 const NEEDS = {
@@ -34,16 +27,15 @@ const NEEDS = {
 /** A containerd whose root is a filesystem of its own. */
 interface Host {
   readonly root: string;
-  readonly containerd: Containerd;
-  readonly client: CriClient;
+  readonly socketPath: string;
   readonly node: TestNode;
-  readonly maker: PodMaker;
+  run(name: string, command: readonly string[]): Promise<Made>;
   /** Imports images that are there to take up room. */
   fill(names: readonly string[], filler: Filler): void;
   /** A pod that has ended, with what it wrote. */
-  deadPod(name: string, script: string): Promise<MadePod>;
+  deadPod(name: string, script: string): Promise<Made>;
   images(): Promise<readonly string[]>;
-  stateOf(pod: MadePod): Promise<string | undefined>;
+  stateOf(pod: Made): Promise<string | undefined>;
   daemon(...args: readonly string[]): Promise<Daemon>;
 }
 
@@ -53,10 +45,12 @@ async function makeHost(mebibytes: number): Promise<Host> {
   mkdirSync(root);
   mountExt4(mebibytes, root);
   const containerd = await startContainerd(directory);
+  const { socketPath } = containerd;
   const node = makeNode(512 * MI);
-  const client = criClient(`unix://${containerd.socketPath}`, () => Date.now());
+  const client = criClient(`unix://${socketPath}`, () => Date.now());
   const logs = mkdtempSync('/tmp/egcp-');
-  const maker = podMaker(containerd.socketPath, path.relative(MEMORY_HIERARCHY, node.path), logs);
+  const maker = podMaker(socketPath, logs);
+  const parent = path.relative(MEMORY_HIERARCHY, node.path);
   const call = <T>(method: string, request: object = {}): Promise<T> =>
     client.call<T>(method, request, WAIT_MS);
   onTestFinished(async () => {
@@ -70,32 +64,33 @@ async function makeHost(mebibytes: number): Promise<Host> {
     maker.close();
     client.close();
     await containerd.remove();
-    removeGroups(path.relative(MEMORY_HIERARCHY, node.path));
+    await removeGroups(parent);
     rmSync(logs, { recursive: true, force: true });
   });
   const archives = privateDirectory('/var/tmp');
+  const run: Host['run'] = (name, command) => maker.run(parent, name, command);
   return {
     root,
-    containerd,
-    client,
+    socketPath,
     node,
-    maker,
+    run,
     fill: (names, filler) => {
       for (const name of names) {
         const archive = fillerArchive(archives, `localhost/${name}:1`, filler);
-        containerd.ctr('images', 'import', archive);
+        execFileSync('ctr', ['-a', socketPath, '-n', 'k8s.io', 'images', 'import', archive]);
         rmSync(archive);
       }
     },
     deadPod: async (name, script) => {
-      const pod = await maker.run(name, ['sh', '-c', script]);
-      await untilAnswer(async () => {
+      const pod = await run(name, ['sh', '-c', script]);
+      const exited = async () => {
         const { status } = await call<{ readonly status: { readonly state: string } }>(
           'ContainerStatus',
           { containerId: pod.containerId },
         );
         return status.state === 'CONTAINER_EXITED';
-      });
+      };
+      await untilAnswer(`${name} has ended`, exited, WAIT_MS);
       await call('StopPodSandbox', { podSandboxId: pod.sandboxId });
       return pod;
     },
@@ -116,7 +111,7 @@ async function makeHost(mebibytes: number): Promise<Host> {
         node: node.path,
         args: [
           '--runtime=cri',
-          `--runtime-endpoint=unix://${containerd.socketPath}`,
+          `--runtime-endpoint=unix://${socketPath}`,
           `--imagefs-path=${root}`,
           '--image-gc=pressure',
           '--container-gc=pressure',
@@ -127,59 +122,35 @@ async function makeHost(mebibytes: number): Promise<Host> {
   };
 }
 
-async function untilAnswer(probe: () => Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + WAIT_MS;
-  while (!(await probe())) {
-    if (performance.now() > deadlineMs) throw new Error(`not within ${WAIT_MS} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-/** Runtimes leave a pod's empty groups in every hierarchy; the node's own is another's to remove. */
-function removeGroups(node: string): void {
-  for (const line of readFileSync('/proc/mounts', 'utf8').split('\n')) {
-    const [, mount = '', type] = line.split(' ');
-    if (type !== 'cgroup' && type !== 'cgroup2') continue;
-    const group = path.join(mount, node);
-    if (mount !== MEMORY_HIERARCHY) removeTree(group);
-    else for (const below of directoriesIn(group)) removeTree(below);
-  }
-}
-
-function removeTree(directory: string): void {
-  for (const below of directoriesIn(directory)) removeTree(below);
-  if (existsSync(directory)) rmdirSync(directory);
-}
-
-function directoriesIn(directory: string): readonly string[] {
-  if (!existsSync(directory)) return [];
-  return readdirSync(directory, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => path.join(directory, name));
-}
-
-const OWN = [BUSYBOX_IMAGE, PAUSE_IMAGE].sort();
-const isOwn = (name: string): boolean => OWN.includes(name);
-
 /** What is free for whoever is not root. */
 function freeIn(root: string): { readonly mebibytes: number; readonly inodes: number } {
   const { bavail, bsize, ffree } = statfsSync(root);
   return { mebibytes: Math.floor((bavail * bsize) / MI), inodes: ffree };
 }
 
+/** Files on a filesystem until a reading of it holds. */
+function press(root: string, mebibytes: number): void {
+  writeFileSync(path.join(root, 'fill'), Buffer.alloc(mebibytes * MI), { flush: true });
+}
+
+const FILLERS = ['filler-0', 'filler-1', 'filler-2', 'filler-3'];
+
 describeWith(NEEDS, 'a full imagefs', () => {
   it('loses dead containers and unused images until enough is there; no pod goes', async () => {
     const host = await makeHost(400);
-    const web = await host.maker.run('web', ['hog', '5']);
+    const web = await host.run('web', ['hog', '5']);
     await host.deadPod('batch', 'dd if=/dev/zero of=/big bs=1M count=60');
-    host.fill(['filler-0', 'filler-1', 'filler-2', 'filler-3'], { mebibytes: 20 });
+    host.fill(FILLERS, { mebibytes: 20 });
     const before = freeIn(host.root).mebibytes;
     const daemon = await host.daemon(
       `--eviction-hard=imagefs.available<${before - 20}Mi`,
       // More than the dead container gives back, less than all images do.
       '--eviction-minimum-reclaim=imagefs.available=70Mi',
     );
-    writeFileSync(path.join(host.root, 'fill'), Buffer.alloc(40 * MI), { flush: true });
+    await daemon.line('other images, or used otherwise');
+    // C24: fresh, so that it stays.
+    host.fill(['fresh'], { mebibytes: 1 });
+    press(host.root, 40);
     const line = await daemon.line('collected what nobody uses');
     expect(line).toMatchObject({
       purpose: 'pressure',
@@ -191,25 +162,84 @@ describeWith(NEEDS, 'a full imagefs', () => {
     });
     expect(freeIn(host.root).mebibytes).toBeGreaterThanOrEqual(before + 50 - 1);
     const left = await host.images();
-    expect(left.filter(isOwn)).toEqual(OWN);
+    expect(left).toEqual(expect.arrayContaining([BUSYBOX_IMAGE, PAUSE_IMAGE, 'localhost/fresh:1']));
     // Each has its layer twice: as it was imported, and unpacked.
-    expect(left.length - OWN.length).toBe(3);
+    expect(left.filter((name) => name.includes('filler'))).toHaveLength(3);
     await daemon.line('threshold no longer met');
     const status = await daemon.status();
     expect(status.evictions).toEqual([]);
     expect(status.garbage).toMatchObject({
       collectingFor: null,
-      last: { because: 'regained', images: 1, freedBytes: line['freedBytes'] },
+      last: { because: 'regained', images: line['images'], freedBytes: line['freedBytes'] },
     });
     expect(status.counters).toMatchObject({
       collections: 1,
       removedContainers: 1,
-      removedImages: 1,
+      removedSandboxes: 1,
+      removedImages: line['images'],
     });
     expect(await host.stateOf(web)).toBe('SANDBOX_READY');
+    const reasons = daemon.lines.filter(({ msg }) => msg === 'kept').map(({ reason }) => reason);
+    expect(reasons).toEqual(
+      expect.arrayContaining(['in use', 'sandboxes are made of it', 'fresh']),
+    );
     report(
       `${line['freedBytes']} bytes by 1 container and ${line['images']} images in ${line['tookMs']} ms`,
     );
+    await daemon.stop();
+  });
+
+  it('of inodes, in a layout of one filesystem', async () => {
+    const host = await makeHost(400);
+    const web = await host.run('web', ['hog', '5']);
+    host.fill(FILLERS, { files: 2000 });
+    const before = freeIn(host.root).inodes;
+    const daemon = await host.daemon(
+      `--nodefs-path=${host.root}`,
+      `--eviction-hard=nodefs.inodesFree<${before - 500}`,
+      '--eviction-minimum-reclaim=nodefs.inodesFree=3000',
+    );
+    await daemon.line('filesystems', ({ layout }) => layout === 'single');
+    for (let count = 0; count < 1000; count += 1) {
+      writeFileSync(path.join(host.root, `file-${count}`), '');
+    }
+    const line = await daemon.line('collected what nobody uses');
+    expect(line).toMatchObject({ purpose: 'pressure', because: 'regained', containers: 0 });
+    expect(freeIn(host.root).inodes).toBeGreaterThanOrEqual(before + 2500);
+    expect((await host.images()).filter((name) => name.includes('filler'))).toHaveLength(2);
+    await daemon.line('threshold no longer met');
+    expect((await daemon.status()).evictions).toEqual([]);
+    expect(await host.stateOf(web)).toBe('SANDBOX_READY');
+    report(`${line['freedInodes']} inodes by ${line['images']} images in ${line['tookMs']} ms`);
+    await daemon.stop();
+  });
+
+  it('in a dry run loses nothing, and the log lists what would go', async () => {
+    const host = await makeHost(300);
+    await host.run('web', ['hog', '5']);
+    await host.deadPod('batch', 'dd if=/dev/zero of=/big bs=1M count=10');
+    host.fill(FILLERS, { mebibytes: 5 });
+    const before = freeIn(host.root).mebibytes;
+    const images = await host.images();
+    const daemon = await host.daemon(
+      '--dry-run',
+      `--eviction-hard=imagefs.available<${before - 20}Mi`,
+    );
+    press(host.root, 40);
+    const line = await daemon.line('collected what nobody uses');
+    expect(line).toMatchObject({ because: 'exhausted', containers: 0, images: 0, freedBytes: 0 });
+    const would = daemon.lines.filter(({ msg }) => msg === 'dry run: would have removed');
+    expect(would.map(({ what, name }) => `${what} ${name}`)).toEqual(
+      expect.arrayContaining([
+        'container default/batch/main',
+        'sandbox default/batch',
+        ...FILLERS.map((name) => `image localhost/${name}:1`),
+      ]),
+    );
+    expect(would.map(({ name }) => name)).not.toContain(BUSYBOX_IMAGE);
+    expect(would.map(({ name }) => name)).not.toContain(PAUSE_IMAGE);
+    expect(line['wouldRemove']).toBe(would.length);
+    expect(await host.images()).toEqual(images);
     await daemon.stop();
   });
 });
