@@ -180,14 +180,14 @@ export default {
     ),
     forbid(
       'child-process-where-named',
-      'Only `evictd demo` and the filesystem helper start processes. Read the kernel files yourself, ' +
+      'Only `evictd demo` and the helpers of sources/ start processes. Read the kernel files yourself, ' +
         'or name the place here with the reason in a decision record.',
       {
         path: '^src/',
         pathNot: [
           LISTED,
           '^src/commands/demo(/|[^/]*\\.ts$)',
-          '^src/sources/filesystem-helper\\.ts$',
+          '^src/sources/helper-process\\.ts$',
         ],
       },
       { path: '^(child_process|cluster)$' },

@@ -69,5 +69,17 @@
         }],
       ],
     },
+    {
+      # The walk over directories: the same, and the C++ library.
+      'target_name': 'evictd-walk',
+      'conditions': [
+        ['OS != "linux"', { 'type': 'none' }, {
+          'type': 'executable',
+          'sources': ['native/disk_walk.cc'],
+          'ldflags!': ['-rdynamic'],
+          'ldflags': ['-Wl,--as-needed'],
+        }],
+      ],
+    },
   ],
 }

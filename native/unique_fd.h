@@ -27,6 +27,9 @@ class UniqueFd {
   int get() const noexcept { return fd_; }
   bool valid() const noexcept { return fd_ >= 0; }
 
+  // Gives it to whoever closes it from here on.
+  int Release() noexcept { return std::exchange(fd_, -1); }
+
   void Close() noexcept {
     // The result is of no use: Linux frees the number even when close(2) reports an error, and a
     // second try could close a descriptor that another thread has opened meanwhile.

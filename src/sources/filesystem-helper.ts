@@ -1,12 +1,5 @@
-/**
- * One helper process (`native/filesystem_helper.cc`) and its frames. With `commands/demo` the only
- * place that starts a process: decision 0007.
- */
-import { type ChildProcess, spawn } from 'node:child_process';
-import type { Socket } from 'node:net';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { getSystemErrorMap } from 'node:util';
+/** One helper process (`native/filesystem_helper.cc`) and its frames: decision 0007. */
+import { errorText, helperPath, startProcess } from './helper-process.ts';
 
 /** What the kernel says of a filesystem, as it says it. */
 export interface FilesystemFigures {
@@ -51,10 +44,8 @@ export interface FilesystemHelper {
 /** Starts a helper. Never throws, and never tells anything before it has returned. */
 export type StartHelper = (tell: (event: HelperEvent) => void) => FilesystemHelper;
 
-/** Where `npm install` builds the helper: two levels up from src/sources and from dist/sources alike. */
-export const FILESYSTEM_HELPER_PATH = fileURLToPath(
-  new URL('../../build/Release/evictd-fs', import.meta.url),
-);
+/** Where `npm install` builds the helper. */
+export const FILESYSTEM_HELPER_PATH = helperPath('evictd-fs');
 
 /** PATH_MAX without the NUL. */
 export const PATH_BYTES_MAX = 4095;
@@ -70,71 +61,10 @@ const CALLS = ['', 'open', 'fstat', 'fstatfs'];
  */
 export function helperProcess(file: string): StartHelper {
   return (tell) => {
-    try {
-      return control(
-        spawn(file, [], { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'] }),
-        path.basename(file),
-        tell,
-      );
-    } catch (error) {
-      // Node throws what it does not expect of a start, ENOMEM for one, and emits the rest.
-      const reason = error instanceof Error ? error.message : String(error);
-      process.nextTick(() => tell({ kind: 'ended', reason }));
-      return { pid: Number.NaN, ask: () => undefined, end: () => undefined };
-    }
-  };
-}
-
-function control(
-  child: ChildProcess,
-  name: string,
-  tell: (event: HelperEvent) => void,
-): FilesystemHelper {
-  // Sockets in truth; none at all where there was no descriptor for them.
-  const stdin = child.stdin as Socket | null | undefined;
-  const stdout = child.stdout as Socket | null | undefined;
-  let hasEnded = false;
-  let wasEnded = false;
-  const ended = (reason: string): void => {
-    if (hasEnded) return;
-    hasEnded = true;
-    tell({ kind: 'ended', reason });
-  };
-  const end = (): void => {
-    if (wasEnded) return;
-    wasEnded = true;
-    stdin?.destroy();
-    stdout?.destroy();
-    child.kill('SIGKILL');
-  };
-  const reader = answerReader();
-  child.unref();
-  stdin?.unref();
-  stdout?.unref();
-  // Writing to one that has just died is no failure of its own: its end is told.
-  stdin?.on('error', () => undefined);
-  stdout?.on('error', () => undefined);
-  stdout?.on('data', (bytes: Buffer) => {
-    if (wasEnded) return;
-    const answers = reader(bytes);
-    if (answers === undefined) {
-      end();
-      ended(`${name} does not answer as it should`);
-      return;
-    }
-    for (const answer of answers) tell(answer);
-  });
-  child.on('error', (error) => ended(error.message));
-  // Not at its exit: what it has said before that may still be in the pipe.
-  child.once('close', (code, signal) =>
-    ended(`${name} ended ${signal === null ? `with status ${code}` : `by ${signal}`}`),
-  );
-  return {
-    pid: child.pid ?? Number.NaN,
-    ask: (asked) => {
-      stdin?.write(encodeRequest(asked));
-    },
-    end,
+    const { pid, send, end } = startProcess(file, answerReader(), (event) =>
+      tell(event.kind === 'ended' ? event : event.answer),
+    );
+    return { pid, ask: (asked) => send(encodeRequest(asked)), end };
   };
 }
 
@@ -186,10 +116,4 @@ function decodeAnswer(frame: Buffer): HelperAnswer {
       mountLine: frame.toString('utf8', HEADER_BYTES),
     },
   };
-}
-
-/** As Node has it; libuv does not know every number. */
-function errorText(errorNumber: number): string {
-  const [name, text] = getSystemErrorMap().get(-errorNumber) ?? [];
-  return name === undefined ? `error ${errorNumber}` : `${name}: ${text}`;
 }
