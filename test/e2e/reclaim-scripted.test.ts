@@ -1,0 +1,199 @@
+import { readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { COLLECTION_LIMIT_MS } from '../../src/actions/reclaim.ts';
+import { type Daemon, privateDirectory, startDaemon } from '../kernel/support/daemon.ts';
+import { mountTmpfs } from '../kernel/support/filesystems.ts';
+import { death, fill, MI, makeNode, type TestNode } from '../kernel/support/node.ts';
+import { MEMORY_HIERARCHY } from '../support/cgroup.ts';
+import { report } from '../support/counts.ts';
+import { describeWith } from '../support/skip.ts';
+import { type Answer, startScriptedCri } from './support/scripted-cri.ts';
+
+const NEEDS = { root: true, cgroupV1: true } as const;
+
+/** The cgroup of a pod is called after its uid. */
+const UID = '1f4e-0a';
+const POD = `pod${UID}`;
+
+/** How large the filesystem of the images is. */
+const SIZE_MI = 100;
+
+/** Images are files on a filesystem of its own; a pod is a cgroup of the node. */
+interface Scripted {
+  readonly images: string;
+  readonly node: TestNode;
+  /** Images that the runtime was asked to remove, in order. */
+  readonly asked: readonly string[];
+  /** An image of so many MiB. */
+  addImage(id: string, mebibytes: number): void;
+  /** Percent that is available. */
+  available(): number;
+  daemon(...args: readonly string[]): Promise<Daemon>;
+}
+
+interface Script {
+  /** Answers in place of the removal of an image's file. */
+  readonly removeImage?: (id: string, remove: () => object) => object | Promise<object>;
+  readonly pinned?: readonly string[];
+  /** Images that the pod's container has as volumes. */
+  readonly volumes?: readonly string[];
+}
+
+async function makeScripted(script: Script = {}): Promise<Scripted> {
+  const images = mountTmpfs(`size=${SIZE_MI}m`);
+  const node = makeNode(256 * MI);
+  const parent = path.relative(MEMORY_HIERARCHY, node.path);
+  const asked: string[] = [];
+  const answers: Readonly<Record<string, Answer>> = {
+    Version: () => ({ runtimeName: 'scripted', runtimeVersion: '1', runtimeApiVersion: 'v1' }),
+    Status: () => ({}),
+    ListPodSandbox: () => ({
+      items: [
+        {
+          id: 's1',
+          metadata: { name: 'leak', namespace: 'default', uid: UID, attempt: 0 },
+          state: 'SANDBOX_READY',
+        },
+      ],
+    }),
+    PodSandboxStatus: () => ({
+      info: { info: JSON.stringify({ config: { linux: { cgroup_parent: `/${parent}/${POD}` } } }) },
+    }),
+    ListContainers: () => ({
+      containers: [
+        {
+          id: 'c1',
+          podSandboxId: 's1',
+          metadata: { name: 'main', attempt: 0 },
+          state: 'CONTAINER_RUNNING',
+          imageRef: 'used',
+        },
+      ],
+    }),
+    ContainerStatus: () => ({
+      status: { mounts: (script.volumes ?? []).map((image) => ({ image: { image } })) },
+    }),
+    // C19: what the runtime measured once, and says for ever.
+    ImageFsInfo: () => ({
+      imageFilesystems: [
+        { fsId: { mountpoint: images }, usedBytes: { value: 0.86 * SIZE_MI * MI } },
+      ],
+    }),
+    StopPodSandbox: () => ({}),
+    ListImages: () => ({
+      images: readdirSync(images).map((id) => ({
+        id,
+        repoTags: [`example/${id}:1`],
+        size: 1,
+        pinned: script.pinned?.includes(id) ?? false,
+      })),
+    }),
+    RemoveImage: ({ image }) => {
+      const { image: id } = image as { readonly image: string };
+      asked.push(id);
+      const remove = () => {
+        rmSync(path.join(images, id));
+        return {};
+      };
+      return script.removeImage?.(id, remove) ?? remove();
+    },
+  };
+  const server = await startScriptedCri(path.join(privateDirectory(), 'cri.sock'), answers);
+  onTestFinished(() => server.close());
+  return {
+    images,
+    node,
+    asked,
+    addImage: (id, mebibytes) => writeFileSync(path.join(images, id), Buffer.alloc(mebibytes * MI)),
+    available: () => {
+      const { bavail, blocks } = statfsSync(images);
+      return Math.round((100 * bavail) / blocks);
+    },
+    daemon: (...args) =>
+      startDaemon({
+        node: node.path,
+        args: [
+          '--runtime=cri',
+          `--runtime-endpoint=unix://${server.socketPath}`,
+          `--imagefs-path=${images}`,
+          '--image-gc=pressure',
+          '--container-gc=pressure',
+          '--log-level=debug',
+          ...args,
+        ],
+      }),
+  };
+}
+
+describeWith(NEEDS, 'a runtime that', () => {
+  it('C19, C21, C24: has images in use, pinned and fresh, frees 9 % to 60 %, and is stale', async () => {
+    const scripted = await makeScripted({
+      pinned: ['pinned'],
+      volumes: ['example/volume:1'],
+      removeImage: (id, remove) => {
+        if (id.startsWith('busy')) throw new Error(`image ${id} is in use by running container`);
+        return remove();
+      },
+    });
+    const leak = await scripted.node.pod(POD).spawn();
+    for (const id of ['pinned', 'used', 'volume']) scripted.addImage(id, 1);
+    for (const id of ['busy-1', 'busy-2', 'busy-3', 'busy-4', 'busy-5']) scripted.addImage(id, 4);
+    for (const id of ['free-1', 'free-2', 'free-3']) scripted.addImage(id, 17);
+    const daemon = await scripted.daemon(
+      '--eviction-hard=imagefs.available<15%',
+      '--eviction-minimum-reclaim=imagefs.available=44%',
+    );
+    await daemon.line('other images, or used otherwise');
+    scripted.addImage('fresh', 17);
+    expect(scripted.available()).toBe(9);
+    const line = await daemon.line('collected what nobody uses');
+    expect(line).toMatchObject({ because: 'regained', images: 3, inUse: 5, failed: 0 });
+    expect(scripted.available()).toBe(60);
+    // Conflicts are no trouble.
+    const conflicts = daemon.lines.filter(({ msg }) => msg === 'in use after all: it stays');
+    expect(conflicts.map(({ level, name }) => [level, name])).toEqual(
+      [1, 2, 3, 4, 5].map((number) => ['info', `example/busy-${number}:1`]),
+    );
+    expect(readdirSync(scripted.images)).toEqual(
+      expect.arrayContaining(['pinned', 'used', 'volume', 'fresh', 'busy-1']),
+    );
+    await daemon.line('threshold no longer met');
+    const status = await daemon.status();
+    expect(status.evictions).toEqual([]);
+    expect(status.impossible).toEqual([]);
+    process.kill(leak.pid, 0);
+    await daemon.stop();
+  });
+
+  it('hangs in a collection: memory is acted on at once, and the collection ends', async () => {
+    const scripted = await makeScripted({ removeImage: () => new Promise(() => undefined) });
+    const leak = await scripted.node.pod(POD).spawn();
+    scripted.addImage('free', 90);
+    const daemon = await scripted.daemon(
+      '--eviction-hard=imagefs.available<15%,memory.available<64Mi',
+    );
+    await daemon.statusWhen(
+      'it collects',
+      ({ garbage }) => garbage.collectingFor === 'imagefs.available',
+    );
+    await fill(scripted.node.cgroup, leak, 200 * MI);
+    expect(await death(leak)).toMatchObject({ signal: 'SIGKILL' });
+    const [eviction] = await daemon.ended(1);
+    expect(eviction).toMatchObject({ pod: 'default/leak', outcome: 'evicted' });
+    expect(eviction?.message).toContain('low on resource: memory');
+    expect((await daemon.status()).garbage.collectingFor).toBe('imagefs.available');
+    report(`KILL ${eviction?.timing.killedMs} ms after the decision, while the collection hung`);
+    const { garbage } = await daemon.statusWhen(
+      'it has ended',
+      ({ garbage: { last } }) => last !== null,
+      COLLECTION_LIMIT_MS + 5000,
+    );
+    expect(garbage).toMatchObject({
+      collectingFor: null,
+      last: { because: 'away', images: 0, failed: 1 },
+    });
+    expect(garbage.last?.tookMs).toBeLessThan(COLLECTION_LIMIT_MS);
+    await daemon.stop();
+  });
+});
