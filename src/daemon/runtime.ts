@@ -13,8 +13,11 @@ import { type LabelFault, type PodFieldsFound, podFieldsOf } from './pod-fields.
 import { selectionOf } from './settings.ts';
 import type { DaemonInputs, SelectableRuntime } from './wiring.ts';
 
+/** What a runtime is made of. */
+export type RuntimeInputs = Omit<DaemonInputs, 'hostName' | 'logger' | 'keeping'>;
+
 export function runtimeOf(
-  inputs: DaemonInputs,
+  inputs: RuntimeInputs,
   note: (notice: RuntimeNotice) => void,
 ): SelectableRuntime {
   const { settings, node, native, scheduler, directory } = inputs;
@@ -42,6 +45,8 @@ export function runtimeOf(
     cgroups.select(directedSelection(found, doubts, current));
     tellFaults(found.flatMap(({ faults }) => faults));
   };
+  // Before it has answered nothing is known of any pod, and none may be evicted by what it looks like.
+  select();
   const directed = directedRuntime({
     cgroups,
     directory,

@@ -1,10 +1,12 @@
 import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { absentRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
 import { describeWith } from '../support/skip.ts';
 import { faultRounds } from './fault-rounds.ts';
 import { isAlive, isGone, leakStories, stage } from './leak-stories.ts';
 import { softStories } from './soft-stories.ts';
 import { startContainerd } from './support/containerd.ts';
+import { contractHost } from './support/contract-host.ts';
 import { criHost } from './support/cri-host.ts';
 import type { RuntimeHost } from './support/runtime-host.ts';
 
@@ -22,6 +24,8 @@ describeWith(NEEDS, 'containerd', () => {
   });
   afterAll(() => host.remove());
 
+  runtimeContract(() => contractHost(host));
+  absentRuntimeContract(() => contractHost(host));
   leakStories(() => host);
 
   it('evicts the one of two pods that leaks, where both have one cgroup for parent', async () => {

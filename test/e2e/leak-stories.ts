@@ -5,7 +5,7 @@ import { type Daemon, startDaemon } from '../kernel/support/daemon.ts';
 import { MI, makeNode, type TestNode } from '../kernel/support/node.ts';
 import { count, report } from '../support/counts.ts';
 import { until } from '../support/wait.ts';
-import { commandLine, pidsBelow } from './support/left-over.ts';
+import { catchesUsr1, commandLine, pidsBelow } from './support/left-over.ts';
 import type { MadePod, RunOptions, RuntimeHost } from './support/runtime-host.ts';
 import { untilAnswer } from './support/until-answer.ts';
 
@@ -23,9 +23,6 @@ const OFTEN = '--poll-interval=1s';
 /** Takes memory once it gets SIGUSR1, and stays as long as it does. */
 const LEAK = `trap go=1 USR1; until [ "$go" ]; do sleep 0.02; done
 hog "$0" "$1" "$2" & until ! kill -0 $!; do wait; done`;
-
-/** Signal 10 in the mask of those that are caught. */
-const USR1_BIT = 1n << 9n;
 
 /** A node within which a host runs pods, and what tests do there. */
 export interface Stage {
@@ -53,6 +50,10 @@ export interface Leak extends MadePod {
   begin(): void;
 }
 
+function flagsOf({ kind, socketPath }: RuntimeHost): readonly string[] {
+  return [`--runtime=${kind}`, `--runtime-endpoint=unix://${socketPath}`];
+}
+
 /** All that is made on it goes with the test. */
 export function stage(host: RuntimeHost): Stage {
   const node = makeNode(512 * MI);
@@ -77,7 +78,8 @@ export function stage(host: RuntimeHost): Stage {
       await until(`${name} is ready to leak`, () => shell() !== undefined, { limitMs: LIMIT_MS });
       return { ...pod, begin: () => process.kill(shell() as number, 'SIGUSR1') };
     },
-    watch: (args = HARD) => startDaemon({ node: node.path, args: [...host.flags, OFTEN, ...args] }),
+    watch: (args = HARD) =>
+      startDaemon({ node: node.path, args: [...flagsOf(host), OFTEN, ...args] }),
     knows: async (daemon, pods) => {
       const names = pods.map(({ name }) => name).sort();
       await daemon.statusWhen(`the pods are ${names.join(', ')}`, (status) => {
@@ -106,11 +108,6 @@ export async function isAlive(host: RuntimeHost, pod: MadePod): Promise<void> {
     true,
     true,
   ]);
-}
-
-function catchesUsr1(pid: number): boolean {
-  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  return (BigInt(`0x${mask ?? '0'}`) & USR1_BIT) !== 0n;
 }
 
 function usageBytes({ cgroup }: MadePod): number {

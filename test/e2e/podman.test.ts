@@ -1,8 +1,10 @@
 import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll } from 'vitest';
+import { absentRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
 import { describeWith } from '../support/skip.ts';
 import { leakStories } from './leak-stories.ts';
 import { softStories } from './soft-stories.ts';
+import { contractHost } from './support/contract-host.ts';
 import { engineHost } from './support/engine-host.ts';
 import { startPodman } from './support/podman.ts';
 import type { RuntimeHost } from './support/runtime-host.ts';
@@ -21,6 +23,8 @@ describeWith(NEEDS, 'Podman', () => {
   });
   afterAll(() => host.remove());
 
+  runtimeContract(() => contractHost(host));
+  absentRuntimeContract(() => contractHost(host));
   leakStories(() => host);
   softStories(() => host);
 });

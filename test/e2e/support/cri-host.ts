@@ -7,6 +7,7 @@ import type { Containerd } from './containerd.ts';
 import { type PodMaker, podMaker } from './cri-pods.ts';
 import { removeGroups } from './left-over.ts';
 import type { MadePod, RuntimeHost } from './runtime-host.ts';
+import { untilAnswer } from './until-answer.ts';
 
 /** How long a call of the tests' own may take, ms. */
 const CALL_LIMIT_MS = 30_000;
@@ -27,7 +28,8 @@ export function criHost(containerd: Containerd): RuntimeHost {
   const stop = ({ id }: Pick<MadePod, 'id'>): Promise<void> =>
     call('StopPodSandbox', { podSandboxId: id });
   return {
-    flags: ['--runtime=cri', `--runtime-endpoint=unix://${containerd.socketPath}`],
+    kind: 'cri',
+    socketPath: containerd.socketPath,
     pid: () => containerd.pid(),
     start: () => containerd.start(),
     remove: async () => {
@@ -59,8 +61,13 @@ export function criHost(containerd: Containerd): RuntimeHost {
     },
     clear: async (node) => {
       for (const id of made.get(node.path) ?? []) {
-        await stop({ id });
-        await call('RemovePodSandbox', { podSandboxId: id });
+        // Refused as long as it has not heard of the end of a container.
+        const remove = async (): Promise<true> => {
+          await stop({ id });
+          await call('RemovePodSandbox', { podSandboxId: id });
+          return true;
+        };
+        await untilAnswer('the pod is removed', remove, CALL_LIMIT_MS);
       }
       made.delete(node.path);
       await removeGroups(path.relative(MEMORY_HIERARCHY, node.path));

@@ -21,7 +21,8 @@ export function engineHost(engine: Engine): RuntimeHost {
   const made = new Map<string, string[]>();
   const stateOf = async ({ id }: MadePod) => (await docker.getContainer(id).inspect()).State;
   return {
-    flags: ['--runtime=docker', `--runtime-endpoint=unix://${socketPath}`],
+    kind: 'docker',
+    socketPath,
     pid: () => engine.pid(),
     start: () => engine.start(),
     remove: () => engine.remove(),
@@ -32,6 +33,7 @@ export function engineHost(engine: Engine): RuntimeHost {
         Image: image,
         Cmd: [...command],
         Labels: { ...labels },
+        StopTimeout: 1,
         HostConfig: {
           CgroupParent: `/${parent}`,
           NetworkMode: 'none',

@@ -43,6 +43,21 @@ export function commandLine(pid: number): readonly string[] {
   }
 }
 
+/** Signal 10 in the mask of those that are caught. */
+const USR1_BIT = 1n << 9n;
+
+/** Whether a process has a handler for SIGUSR1 by now. */
+export function catchesUsr1(pid: number): boolean {
+  let status: string;
+  try {
+    status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  } catch {
+    return false;
+  }
+  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(status)?.[1];
+  return (BigInt(`0x${mask ?? '0'}`) & USR1_BIT) !== 0n;
+}
+
 /** The shims of a containerd, which outlive it: their command lines name its socket. */
 export function shimsOf(socketPath: string): readonly number[] {
   return processesWith(

@@ -22,8 +22,9 @@ export interface RunOptions {
 }
 
 export interface RuntimeHost {
-  /** What `--runtime` and `--runtime-endpoint` say. */
-  readonly flags: readonly string[];
+  /** What `--runtime` says. */
+  readonly kind: 'cri' | 'docker';
+  readonly socketPath: string;
   /** The daemon's own pid, that is stopped or killed. */
   pid(): number;
   /** Starts the daemon again after its end. */
