@@ -11,12 +11,15 @@ export interface PolicyEvent {
   readonly message: string;
 }
 
+/** A decision that ends a step; after `observePods` the same figures are stepped through again. */
+export type Concluded = Exclude<Decision, { kind: 'observePods' }>;
+
 /** What people are told of a step. */
 export function eventsOf(
   policy: Policy,
   state: State,
   after: State,
-  decision: Decision,
+  decision: Concluded,
   sample: Sample,
 ): readonly PolicyEvent[] {
   const resource = announcedBy(state, decision);
@@ -61,13 +64,13 @@ function impossibleText({ cause, pods, protectedPods, passedOverPods }: Impossib
 }
 
 /** The resource that something is done about; undefined for what goes on from a collection. */
-export function announcedBy({ reclaiming }: State, decision: Decision): string | undefined {
+export function announcedBy({ reclaiming }: State, decision: Concluded): string | undefined {
   const signal = signalActedOn(decision);
   if (signal === undefined || signal === reclaiming?.threshold.signal) return undefined;
   return SIGNALS[signal].resource;
 }
 
-function signalActedOn(decision: Decision): Signal | undefined {
+function signalActedOn(decision: Concluded): Signal | undefined {
   switch (decision.kind) {
     case 'reclaim':
       return decision.cause.threshold.signal;
@@ -75,7 +78,6 @@ function signalActedOn(decision: Decision): Signal | undefined {
       return decision.cause?.threshold.signal;
     case 'none':
       return 'cause' in decision ? decision.cause.threshold.signal : undefined;
-    case 'observePods':
     case 'escalate':
       return undefined;
   }

@@ -5,7 +5,7 @@ import type { SignalObservation } from './observation.ts';
 import { dueSignal } from './observe.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
-import { announcedBy } from './policy-events.ts';
+import { announcedBy, type Concluded } from './policy-events.ts';
 import { copied, type Impossibility, type NextState, type Sample, type State } from './state.ts';
 
 /** What the decision, and whatever was decided the sample, changes in the state. */
@@ -72,7 +72,7 @@ function rememberNone(policy: Policy, state: State, decision: Nothing, sample: S
 }
 
 /** {@link withSeen}, as a state that may be changed further. */
-function seenAnew(policy: Policy, state: State, decision: Decision, sample: Sample): NextState {
+function seenAnew(policy: Policy, state: State, decision: Concluded, sample: Sample): NextState {
   return withSeen(policy, state, decision, sample) ?? copied(state);
 }
 
@@ -83,7 +83,7 @@ function seenAnew(policy: Policy, state: State, decision: Decision, sample: Samp
 function withSeen(
   policy: Policy,
   state: State,
-  decision: Decision,
+  decision: Concluded,
   sample: Sample,
 ): NextState | undefined {
   const resource = announcedBy(state, decision);
