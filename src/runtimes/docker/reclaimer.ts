@@ -133,13 +133,15 @@ const SEVERAL_NAMES = /multiple repositories|more than one tag/;
  */
 async function removeImage(docker: Docker, { id, names }: ListedImage): Promise<Removal> {
   const whole = await removal(docker, `/images/${id}`, id);
-  if (whole.kind !== 'inUse' || !SEVERAL_NAMES.test(whole.detail)) return whole;
-  let last: Removal = whole;
+  if (!('detail' in whole) || !SEVERAL_NAMES.test(whole.detail)) return whole;
+  // A digest is gone with the tags, and with the image.
+  let whether: Removal = { kind: 'gone' };
   for (const name of names) {
-    last = await removal(docker, `/images/${name}`, name);
-    if (last.kind === 'failed' || last.kind === 'inUse') return last;
+    const one = await removal(docker, `/images/${name}`, name);
+    if (one.kind === 'failed' || one.kind === 'inUse') return one;
+    if (one.kind === 'removed') whether = one;
   }
-  return last;
+  return whether;
 }
 
 /** What an id or a name may be made of: text from outside becomes a part of a path. */
