@@ -113,6 +113,9 @@ const SHOWN = objectOf({
       timing: objectOf({ killedMs: orNull(isNumber), emptyMs: orNull(isNumber) }),
     }),
   ),
+  comebacks: listOf(
+    objectOf({ ...texts('owner', 'pod', 'evictedAt'), returns: isNumber, heldForMs: isNumber }),
+  ),
   impossible: listOf(
     objectOf({
       ...texts('decidedAt', 'signal', 'unit'),
@@ -230,6 +233,17 @@ export function formatStatus(status: StatusDocument): string {
       podRows(status),
     ),
     section('EVICTIONS', ['at', 'pod', 'outcome', 'KILL', 'empty', 'reason'], evictionRows(status)),
+    section(
+      'CAME STRAIGHT BACK',
+      ['evicted at', 'owner', 'pod', 'times', 'held off for'],
+      status.comebacks.map((row) => [
+        row.evictedAt,
+        row.owner,
+        row.pod,
+        String(row.returns),
+        row.heldForMs === 0 ? '-' : seconds(row.heldForMs),
+      ]),
+    ),
     section(
       'NOBODY TO EVICT',
       ['at', 'signal', 'available', 'pods', 'protected', 'passed over'],

@@ -1,5 +1,6 @@
 /** What is to be done: at most one eviction at a time, and before it what the layout says is collected. */
 import type { Cause, Decision } from './decision.ts';
+import { orderedByComebacks } from './hold-off.ts';
 import { disruptionTarget, evictionText, nodeText } from './message.ts';
 import { observationOf, type SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
@@ -129,7 +130,8 @@ function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample
     );
   }
   const ranked = rankWithReasons(signal, sample.pods, policy);
-  const candidates = ranked
+  const need = { signal, missing: cause.level - cause.observation.available };
+  const candidates = orderedByComebacks(ranked, state.comebacks, need, sample.nowMs)
     .map(({ pod }) => pod)
     .filter(
       (candidate) =>

@@ -2,6 +2,7 @@
 import { conditionsLastObserved } from './conditions.ts';
 import type { EvictionOutcome } from './decision.ts';
 import { firstObservedAt, pastGrace } from './grace.ts';
+import { afterEviction, withReturns } from './hold-off.ts';
 import { observationOf, type SignalObservation } from './observation.ts';
 import type { Policy } from './policy.ts';
 import type { Signal } from './signal.ts';
@@ -45,6 +46,7 @@ export function settle(policy: Policy, state: State, sample: Sample): State {
   if (outcome.kind === 'evicted' && state.inFlight.signal === 'pid.available') {
     ended.pidsAwaitedUntilMs = sample.nowMs + PIDS_AWAITED_MS;
   }
+  ended.comebacks = comebacksOf(policy, state, outcome, sample.nowMs);
   const isSaid = outcome.kind === 'refused' && outcome.reason === 'dryRun';
   ended.said = state.said || isSaid;
   const forMs = isSaid ? undefined : passOverMs(outcome);
@@ -58,6 +60,18 @@ function withPassedOver(state: State, passedOver: State['passedOver']): State {
   const after = copied(state);
   after.passedOver = passedOver;
   return after;
+}
+
+/** Who was evicted, where it is known what may bring him back. */
+function comebacksOf(
+  { rules }: Policy,
+  { comebacks, inFlight }: State,
+  { kind, podId, podName }: EvictionOutcome,
+  nowMs: number,
+): State['comebacks'] {
+  const owner = inFlight?.owner;
+  if (owner === undefined || kind !== 'evicted' || rules.comeback === 'kubelet') return comebacks;
+  return afterEviction(comebacks, owner, { podId, podName, signal: inFlight?.signal }, nowMs);
 }
 
 /** The figures that an eviction was decided on may decide again where it came to nothing. */
@@ -125,6 +139,7 @@ export function observe(policy: Policy, before: State, sample: Sample): State {
     conditionsObserved: conditionsLastObserved(readAndMet, before.conditionsObserved, nowMs),
     inFlight: before.inFlight,
     passedOver: before.passedOver,
+    comebacks: comebacksAfter(policy, before, sample),
     pidsAwaitedUntilMs: before.pidsAwaitedUntilMs,
     metAtMs: met.length > 0 ? nowMs : before.metAtMs,
     said: before.said && isSameBurst,
@@ -142,6 +157,15 @@ export function observe(policy: Policy, before: State, sample: Sample): State {
     announced: isSameBurst ? before.announced : NOTHING_ANNOUNCED,
     conditions: before.conditions,
   };
+}
+
+function comebacksAfter(
+  { rules }: Policy,
+  { comebacks }: State,
+  { pods, nowMs }: Sample,
+): State['comebacks'] {
+  if (pods === undefined || rules.comeback === 'kubelet') return comebacks;
+  return withReturns(comebacks, pods, nowMs);
 }
 
 /** The signal as long as something is due of it. */

@@ -28,6 +28,8 @@ export interface PodObservation {
   readonly id: string;
   /** What people call it. Text from outside: never a path, never printed unescaped. */
   readonly name: string;
+  /** What brings it back once it has ended; left out where that is not known. Opaque to the core. */
+  readonly owner?: string;
   readonly priority: number;
   readonly qosClass: QosClass;
   /** The memory request in nano-bytes; 0 for none. */

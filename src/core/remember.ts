@@ -31,16 +31,21 @@ export function remember(policy: Policy, state: State, decision: Decision, sampl
       if (cause === undefined) after.overLimits = state.overLimits.slice(1);
       else after.unmeasured = undefined;
       const signal = cause?.threshold.signal;
-      after.inFlight = { podId: pod.id, podName: pod.name, signal, hard };
+      after.inFlight = { ...ownerIn(pod), podId: pod.id, podName: pod.name, signal, hard };
       return after;
     }
     case 'escalate': {
       const after = seenAnew(policy, state, decision, sample);
       const { podId, podName, cause } = decision;
-      after.inFlight = { podId, podName, signal: cause.threshold.signal, hard: true };
+      const { signal } = cause.threshold;
+      after.inFlight = { ...ownerIn(state.inFlight), podId, podName, signal, hard: true };
       return after;
     }
   }
+}
+
+function ownerIn(one: { readonly owner?: string } | undefined): { readonly owner?: string } {
+  return one?.owner === undefined ? {} : { owner: one.owner };
 }
 
 type Nothing = Extract<Decision, { kind: 'none' }>;

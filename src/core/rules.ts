@@ -172,6 +172,14 @@ export const RULES = {
     why: '100.0% would be met always',
     since: '0.1.0',
   },
+  comeback: {
+    kubelet: 'nothing is remembered of a pod that was evicted',
+    evictd:
+      'one that comes straight back goes before its equals (standing and priority) while the same is short, once; ' +
+      'after another eviction it goes after them for 10 s, 20 s … 5 min, unless its end alone would be enough',
+    why: 'whoever filled the node goes again before an innocent, and not in a loop that frees nothing',
+    since: '0.1.0',
+  },
   countedPids: {
     kubelet: 'pods are counted by their processes in pid.available’s messages and ranking',
     evictd: 'by their tasks (threads)',

@@ -2,6 +2,7 @@
 import type { ConditionsObserved } from './conditions.ts';
 import type { Cause, EvictionOutcome } from './decision.ts';
 import type { FirstObserved } from './grace.ts';
+import { type Comebacks, NO_COMEBACKS } from './hold-off.ts';
 import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { NodeCondition, Signal } from './signal.ts';
@@ -41,6 +42,8 @@ export interface OverLimit {
 export interface InFlight {
   readonly podId: string;
   readonly podName: string;
+  /** What brings the pod back; left out where that is not known, and where it was decided in a former run. */
+  readonly owner?: string;
   /** What it is for; undefined for a limit of its own. */
   readonly signal: Signal | undefined;
   /** Whether a hard threshold caused it, or has escalated it since. */
@@ -71,6 +74,8 @@ export interface State {
   readonly inFlight: InFlight | undefined;
   /** Until when (monotonic ms) a pod that could not be evicted is left alone, by pod id. */
   readonly passedOver: ReadonlyMap<string, number>;
+  /** Who was evicted lately, and came straight back. */
+  readonly comebacks: Comebacks;
   /** Until when (monotonic ms) PIDs of a pod that was evicted for them may still come back. */
   readonly pidsAwaitedUntilMs: number;
   /** When (monotonic ms) anything was last met. */
@@ -107,6 +112,7 @@ export const INITIAL_STATE: State = {
   conditionsObserved: new Map(),
   inFlight: undefined,
   passedOver: new Map(),
+  comebacks: NO_COMEBACKS,
   pidsAwaitedUntilMs: Number.NEGATIVE_INFINITY,
   metAtMs: Number.NEGATIVE_INFINITY,
   said: false,
@@ -138,6 +144,7 @@ export function copied(state: State): NextState {
     conditionsObserved: state.conditionsObserved,
     inFlight: state.inFlight,
     passedOver: state.passedOver,
+    comebacks: state.comebacks,
     pidsAwaitedUntilMs: state.pidsAwaitedUntilMs,
     metAtMs: state.metAtMs,
     said: state.said,

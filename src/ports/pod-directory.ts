@@ -25,6 +25,8 @@ export interface RuntimePod {
   /** `namespace/name`, or the one name that it has. */
   readonly name: string;
   readonly uid: string;
+  /** What brings it back once it has ended: the same text for each that comes of it. */
+  readonly owner: string;
   /**
    * The cgroups that it is made of, relative to the root of the memory hierarchy, without a slash in front; none
    * where that is not known. Several where it is no more than its containers.

@@ -32,6 +32,7 @@ export function reportTurn(
   const events = eventsOf(turn, dryRun).map((event) => eventFields(event, nodeName));
   const impossible = events.find(({ reason }) => reason === EVICTION_IMPOSSIBLE);
   reportImpossible(logger, before, turn, impossible);
+  reportComebacks(logger, before, turn);
   for (const event of events) {
     if (event === impossible) continue;
     // By the kubelet's rules what is of the node comes with each round.
@@ -194,6 +195,26 @@ function reportImpossible(
     },
     'pressure, but no pod may be evicted',
   );
+}
+
+/** Who came straight back, each time that he did. */
+function reportComebacks(logger: Logger, before: Turn | undefined, turn: Turn): void {
+  const { comebacks } = turn.state;
+  if (comebacks === before?.state.comebacks) return;
+  for (const [owner, { podName, returns, evictedAtMs, backAtMs, heldUntilMs }] of comebacks) {
+    const known = before?.state.comebacks.get(owner);
+    if (backAtMs === undefined || (known?.returns ?? 0) === returns) continue;
+    logger.warn(
+      {
+        owner,
+        pod: podName,
+        returns,
+        afterMs: Math.round(backAtMs - evictedAtMs),
+        heldForMs: Math.max(0, Math.round(heldUntilMs - backAtMs)),
+      },
+      'an evicted pod came straight back',
+    );
+  }
 }
 
 /** Disk pressure is a node condition; nothing is freed for it. */

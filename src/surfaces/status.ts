@@ -441,6 +441,7 @@ export function statusDocument(model: Model, context: StatusContext) {
           },
     evictions: model.evictions.map((record) => evictionStatus(record, wall)),
     garbage: garbageStatus(model, context, wall),
+    comebacks: comebackStatus(model, context, wall),
     impossible: model.impossible.map(({ atMs, cause, pods, protectedPods, passedOverPods }) => ({
       reason: EVICTION_IMPOSSIBLE,
       decidedAt: wall(atMs),
@@ -704,6 +705,16 @@ function podStatus(model: Model, age: (atMs: number) => number) {
     passedOver: passedOver?.has(pod.id) ?? false,
     ageMs: age(pod.atMs),
   }));
+}
+
+/** Who came straight back, as long as that is remembered. */
+function comebackStatus({ turn }: Model, { nowMs }: StatusContext, wall: (atMs: number) => string) {
+  return [...(turn?.state.comebacks ?? [])].flatMap(([owner, comeback]) => {
+    const { podName, returns, evictedAtMs, heldUntilMs } = comeback;
+    if (returns === 0) return [];
+    const heldForMs = Math.max(0, Math.round(heldUntilMs - nowMs));
+    return [{ owner, pod: podName, returns, evictedAt: wall(evictedAtMs), heldForMs }];
+  });
 }
 
 function evictionStatus(record: EvictionRecord, wall: (atMs: number) => string) {

@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { askStatus, formatStatus, statusCommand } from '../../src/commands/status.ts';
 import type { EvictdError } from '../../src/core/errors.ts';
 import { flapping, NOT_FLAPPING } from '../../src/core/flapping.ts';
+import { INITIAL_STATE } from '../../src/core/state.ts';
 import {
   EMPTY_MODEL,
   type Model,
@@ -14,6 +15,7 @@ import {
   statusDocument,
 } from '../../src/surfaces/status.ts';
 import { GI, MI, policy, reading } from '../support/builders.ts';
+import { decisionTurn } from '../surfaces/turns.ts';
 
 function documentOf(
   model: Partial<Model>,
@@ -85,6 +87,23 @@ describe('formatStatus', () => {
     expect(text).toContain('\nEVENTS\nat ');
     expect(text).toMatch(/Warning {2}Evicted {2}a\\u000a\\u001b\[2J {2}2 {6}low\n/);
     expect(text).toMatch(/PIDPressure {5}False {3}set 3 times since 1969-12-31T23:59:59\.\d+Z\n/);
+  });
+
+  it('says who came straight back', () => {
+    const comeback = {
+      podId: 'x',
+      podName: 'leak',
+      signal: 'memory.available',
+      evictedAtMs: 0,
+      returns: 3,
+      backAtMs: undefined,
+      heldUntilMs: 1e9,
+    } as const;
+    const comebacks = new Map([['a\nb', comeback]]);
+    const state = { ...INITIAL_STATE, comebacks };
+    const text = textOf({ turn: { ...decisionTurn('calm'), state } }, 'workingset');
+    expect(text).toContain('\nCAME STRAIGHT BACK\nevicted at ');
+    expect(text).toMatch(/ {2}a\\u000ab {2}leak {2}3 {6}\d+s\n/);
   });
 
   it.each([
@@ -187,7 +206,15 @@ describe('a document that is none of evictd', () => {
     expect(await showing(shown())).toBe('nothing is wrong');
     expect(print).toHaveBeenCalledOnce();
     const parts = ['evictd', 'state', 'node', 'signals', 'filesystems', 'thresholds', 'conditions'];
-    const others = ['pods', 'evictions', 'impossible', 'events', 'lostRaces', 'degraded'];
+    const others = [
+      'pods',
+      'evictions',
+      'comebacks',
+      'impossible',
+      'events',
+      'lostRaces',
+      'degraded',
+    ];
     for (const part of [...parts, ...others]) {
       for (const wrong of [undefined, 5, [5], {}]) {
         expect(await showing({ ...shown(), [part]: wrong }), part).toBe(FOREIGN);

@@ -24,6 +24,7 @@ export function runtimePod(id: string, overrides: Partial<RuntimePod> = {}): Run
     namespace: undefined,
     name: id,
     uid: id,
+    owner: `container ${id}`,
     cgroups: [`docker/${id}`],
     doubt: undefined,
     isCritical: false,

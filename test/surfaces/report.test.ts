@@ -393,6 +393,35 @@ describe('reportPath', () => {
   });
 });
 
+describe('reportTurn, of who comes straight back', () => {
+  it('says it each time, with how often and for how long he is held off', () => {
+    const leak = (generation: number) => pod('leak', { id: `l${generation}`, owner: 'o\n' });
+    const gone = (generation: number) => ({ ...outcome('leak'), podId: `l${generation}` });
+    const said = linesOf(
+      BY,
+      sample(0, 50 * MI, { pods: [leak(1)] }),
+      sample(1000, 50 * MI, { pods: [], outcome: gone(1) }),
+      sample(3000, 50 * MI, { pods: [leak(2)] }),
+      sample(3100, 50 * MI, { pods: [], outcome: gone(2) }),
+      sample(5600, 50 * MI, { pods: [leak(3)] }),
+      sample(5700, 50 * MI, { pods: [leak(3)] }),
+    ).map((lines) => lines.filter(([, text]) => text === 'an evicted pod came straight back'));
+    const line = (fields: object): Line => [
+      'warn',
+      'an evicted pod came straight back',
+      { owner: 'o\n', pod: 'leak', ...fields },
+    ];
+    expect(said).toStrictEqual([
+      [],
+      [],
+      [line({ returns: 1, afterMs: 2000, heldForMs: 0 })],
+      [],
+      [line({ returns: 2, afterMs: 2500, heldForMs: 7500 })],
+      [],
+    ]);
+  });
+});
+
 describe('reportTurn, where no pod may be evicted', () => {
   const guarded = { pods: [pod('web', { protectedBecause: 'configured' }), pod('leak')] };
   const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });

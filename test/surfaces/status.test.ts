@@ -331,6 +331,7 @@ describe('statusDocument', () => {
           freedInodes: 'number',
         },
       },
+      comebacks: [],
       impossible: [
         {
           reason: 'string',
@@ -464,6 +465,27 @@ describe('statusDocument', () => {
     expect(
       names(modelOf(seen(EVICTING), { kind: 'outcome', outcome: EVICTED }, seen(EVICTING))),
     ).toContain('leak');
+  });
+
+  it('lists who came straight back', () => {
+    const leak = (generation: number) => pod('leak', { id: `l${generation}`, owner: 'shop/leak' });
+    const gone = (generation: number) => ({ ...outcome('leak'), podId: `l${generation}` });
+    const first = turnOf(sample(0, 50 * MI, { pods: [leak(1)] }));
+    const again = turnOf(sample(1000, 50 * MI, { pods: [leak(2)], outcome: gone(1) }), first);
+    const held = turnOf(sample(2000, 500 * MI, { pods: [], outcome: gone(2) }), again);
+    const comebacks = (turn: Turn) => statusDocument(modelOf(seen(turn)), context()).comebacks;
+    expect(
+      comebacks(turnOf(sample(1000, 500 * MI, { pods: [], outcome: gone(1) }), first)),
+    ).toEqual([]);
+    expect(comebacks(held)).toStrictEqual([
+      {
+        owner: 'shop/leak',
+        pod: 'leak',
+        returns: 1,
+        evictedAt: '2026-01-01T12:00:02.000Z',
+        heldForMs: 1000,
+      },
+    ]);
   });
 
   it('has one entry for each burst in which nobody could be evicted', () => {

@@ -19,6 +19,7 @@ import type {
 } from '../../ports/pod-directory.ts';
 import { keptLabels, keptName } from '../shared/texts.ts';
 import type { CriClient } from './client.ts';
+import { ownerOf } from './owner.ts';
 import { bearsUid, type Said, saidIn, type VerboseStatus } from './pod-cgroup.ts';
 import { isKubelets, isNodeCritical, requestBytes } from './requests.ts';
 
@@ -178,6 +179,7 @@ function podOf(
     namespace,
     name: `${namespace}/${keptName(name)}`,
     uid: keptName(uid),
+    owner: ownerOf(namespace, keptName(name), labels),
     cgroups,
     doubt,
     isCritical: isNodeCritical(parent, resources),

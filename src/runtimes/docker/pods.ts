@@ -46,6 +46,7 @@ export function podsOf(
 /** What a container is part of. */
 interface Join {
   readonly id: string;
+  readonly owner: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly doubt: string | undefined;
@@ -53,15 +54,23 @@ interface Join {
 
 function joinOf(container: RunningContainer, grouping: PodGrouping): Join {
   const { id, labels, podmanPod } = container;
+  const name = keptName(container.name);
   const alone = {
     id,
-    name: keptName(container.name),
+    owner: ownerOf(name, labels),
+    name,
     labels: keptLabels(labels),
     doubt: undefined,
   };
   if (grouping.by === 'podman' && podmanPod !== undefined) {
-    const name = keptName(podmanPod.name);
-    return { id: `pod ${podmanPod.id}`, name, labels: {}, doubt: undefined };
+    const joined = keptName(podmanPod.name);
+    return {
+      id: `pod ${podmanPod.id}`,
+      owner: `pod ${joined}`,
+      name: joined,
+      labels: {},
+      doubt: undefined,
+    };
   }
   if (grouping.by !== 'label') return alone;
   const { key } = grouping;
@@ -70,11 +79,29 @@ function joinOf(container: RunningContainer, grouping: PodGrouping): Join {
   if (value.length > MOST_JOINING) {
     return { ...alone, doubt: `its label ${key} is longer than ${MOST_JOINING} characters` };
   }
-  return { id: `${key}=${value}`, name: value, labels: { [key]: value }, doubt: undefined };
+  const joined = `${key}=${value}`;
+  return { id: joined, owner: joined, name: value, labels: { [key]: value }, doubt: undefined };
+}
+
+/** Labels by which what starts a container knows it again; the name may be another one each time. */
+const OWNER_LABELS: readonly (readonly string[])[] = [
+  ['com.docker.compose.project', 'com.docker.compose.service'],
+  ['com.docker.swarm.service.name'],
+  ['PODMAN_SYSTEMD_UNIT'],
+];
+
+/** Whoever starts a container again, or another in its place: a service, a unit, or somebody by its name. */
+function ownerOf(name: string, labels: Readonly<Record<string, string>>): string {
+  for (const keys of OWNER_LABELS) {
+    const values = keys.map((key) => (Object.hasOwn(labels, key) ? (labels[key] ?? '') : ''));
+    if (values.every((value) => value !== ''))
+      return `${keys.at(-1)}=${keptName(values.join('/'))}`;
+  }
+  return `container ${name}`;
 }
 
 function podOf(
-  { id, name, labels, doubt }: Join,
+  { id, owner, name, labels, doubt }: Join,
   members: readonly RunningContainer[],
 ): RuntimePod {
   const containers = members.map(containerOf);
@@ -87,6 +114,7 @@ function podOf(
     namespace: undefined,
     name,
     uid: id,
+    owner,
     cgroups,
     doubt: doubt ?? isLost,
     isCritical: false,

@@ -135,7 +135,9 @@ function joiner(
         const ids = members.map(({ id }) => id);
         const group = groupOf(claimed, ids, merged.id);
         if (claimed.paths.length > 1) joined.set(group.id, group);
-        return { ...merged, id: group.id, ...(containers === undefined ? {} : { containers }) };
+        const { owner } = claimed.pod;
+        const more = containers === undefined ? { owner } : { owner, containers };
+        return { ...merged, ...more, id: group.id };
       });
       groups = joined;
       return [...pods, ...others];

@@ -37,6 +37,7 @@ describe('podsOf', () => {
       namespace: undefined,
       name: 'n-c1',
       uid: 'c1',
+      owner: 'container n-c1',
       cgroups: ['docker/c1'],
       doubt: undefined,
       isCritical: false,
@@ -129,6 +130,32 @@ describe('podsOf', () => {
 
   it('joins by no label of a prototype', () => {
     expect(shapes([container('c1')], { by: 'label', key: 'toString' })[0]?.id).toBe('c1');
+  });
+});
+
+describe('the owner of a pod', () => {
+  const owners = (one: RunningContainer, grouping: PodGrouping = { by: 'container' }) =>
+    podsOf([one], grouping).map(({ owner }) => owner);
+
+  it.each<[Readonly<Record<string, string>>, string]>([
+    [{}, 'container n-c1'],
+    [
+      { 'com.docker.compose.project': 'shop', 'com.docker.compose.service': 'web' },
+      'com.docker.compose.service=shop/web',
+    ],
+    [{ 'com.docker.compose.service': 'web' }, 'container n-c1'],
+    [{ 'com.docker.swarm.service.name': 'web' }, 'com.docker.swarm.service.name=web'],
+    [{ PODMAN_SYSTEMD_UNIT: 'web.service' }, 'PODMAN_SYSTEMD_UNIT=web.service'],
+  ])('with the labels %j is %s', (labels, expected) => {
+    expect(owners(container('c1', { labels }))).toEqual([expected]);
+  });
+
+  it('is what joins its containers', () => {
+    expect(owners(container('c1', { labels: { project: 'shop' } }), PROJECT)).toEqual([
+      'project=shop',
+    ]);
+    const podmanPod = { id: 'p1', name: 'web' };
+    expect(owners(container('c1', { podmanPod }), { by: 'podman' })).toEqual(['pod web']);
   });
 });
 

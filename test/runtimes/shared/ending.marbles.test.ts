@@ -14,6 +14,7 @@ const POD: RuntimePod = {
   id: 'id-of-web',
   name: 'default/web',
   uid: 'uid-of-web',
+  owner: 'owner',
   namespace: 'default',
   cgroups: ['kubepods/web'],
   doubt: undefined,
