@@ -50,7 +50,8 @@ export interface Leak extends MadePod {
   begin(): void;
 }
 
-function flagsOf({ kind, socketPath }: RuntimeHost): readonly string[] {
+/** What has evictd ask a host for its pods. */
+export function flagsOf({ kind, socketPath }: RuntimeHost): readonly string[] {
   return [`--runtime=${kind}`, `--runtime-endpoint=unix://${socketPath}`];
 }
 

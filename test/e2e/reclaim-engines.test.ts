@@ -10,6 +10,7 @@ import { mountExt4 } from '../kernel/support/filesystems.ts';
 import { MI, makeNode } from '../kernel/support/node.ts';
 import { report } from '../support/counts.ts';
 import { describeWith } from '../support/skip.ts';
+import { flagsOf } from './leak-stories.ts';
 import { startDockerd } from './support/dockerd.ts';
 import { type Engine, engineHost } from './support/engine-host.ts';
 import { type Filler, fillerArchive } from './support/fillers.ts';
@@ -176,7 +177,7 @@ describeWith(LOOP, 'a full data root of Docker', () => {
     const daemon = await startDaemon({
       node: node.path,
       args: [
-        ...host.flags,
+        ...flagsOf(host),
         `--imagefs-path=${engine.data}`,
         '--image-gc=pressure',
         '--container-gc=pressure',
