@@ -184,11 +184,7 @@ export default {
         'or name the place here with the reason in a decision record.',
       {
         path: '^src/',
-        pathNot: [
-          LISTED,
-          '^src/commands/demo(/|[^/]*\\.ts$)',
-          '^src/sources/helper-process\\.ts$',
-        ],
+        pathNot: [LISTED, '^src/commands/demo(/|[^/]*\\.ts$)', '^src/sources/helper-process\\.ts$'],
       },
       { path: '^(child_process|cluster)$' },
     ),

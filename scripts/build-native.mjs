@@ -26,7 +26,9 @@ const NOISE = /^\s*$|^gyp ERR! stack at |^gyp info /;
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const build = path.join(root, 'build');
-const built = ['evictd.node', 'evictd-fs', 'evictd-walk'].map((name) => path.join(build, 'Release', name));
+const built = ['evictd.node', 'evictd-fs', 'evictd-walk'].map((name) =>
+  path.join(build, 'Release', name),
+);
 
 function main() {
   // An addon of another Node version or of an older source is worse than none.

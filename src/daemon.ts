@@ -25,10 +25,20 @@ import {
   tap,
 } from 'rxjs';
 import { execute } from './actions/executor.ts';
+import type { Settings } from './config/settings.ts';
 import type { EvictionOutcome } from './core/decision.ts';
 import { snapshotOf } from './core/persistence.ts';
 import { decisionsOf, evictionPipeline } from './core/pipeline.ts';
 import { thresholdId } from './core/threshold.ts';
+import {
+  cgroupIn,
+  diskNotices,
+  LEFT_OVER,
+  replacedEvent,
+  type Trouble,
+  troubleOf,
+} from './daemon/disk-streams.ts';
+import { createDisks } from './daemon/disks.ts';
 import { formerRun, keptEvents, keptNotices, keptOf, reportKeeping } from './daemon/former-run.ts';
 import { pollAfterMs } from './daemon/polls.ts';
 import { collectedUnderPressure, collectionEvents, collections } from './daemon/reclaim.ts';
@@ -64,6 +74,7 @@ import {
 } from './daemon/wiring.ts';
 import type { MemcgNotice } from './sources/memcg-threshold.ts';
 import { collectionLog } from './surfaces/collections.ts';
+import type { NodeEvent } from './surfaces/events.ts';
 import { limitedLogger, reportOomKill, reportOutcome, reportTurn } from './surfaces/report.ts';
 import { EMPTY_MODEL, type ModelEvent, updateModel } from './surfaces/status.ts';
 
@@ -73,8 +84,18 @@ const REMEMBERED_DEGRADATIONS = 100;
 /** Joins the parts. Nothing is armed or signalled before `start`. */
 export function createDaemon(inputs: DaemonInputs): Daemon {
   const { scheduler, logger } = inputs;
+  let given = inputs.settings;
   let current: Current = currentOf(inputs, inputs.settings, []);
-  const runtime = runtimeOf(inputs, (notice) => noteDirectory(notice));
+  const disks = createDisks({
+    pods: () => runtime.pods(),
+    filesystems: () => current.view.filesystems(),
+    cgroupOf: (pid) => cgroupIn(inputs.node, pid),
+  });
+  const runtime = runtimeOf(inputs, (notice) => noteRuntime(notice), {
+    diskOf: ({ id }) => disks.podDisk(id),
+    notePods: () => disks.notePods(),
+    mayRemove: () => current.settings.policy.reclaims.includes('containers'),
+  });
   const settled$ = new BehaviorSubject<void>(undefined);
   // After all that depends on the settings has been made anew, or when somebody begins to listen: then
   // the node is read.
@@ -89,7 +110,21 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   if (inputs.keeping?.claimedAtMs !== undefined) {
     degraded$.next({ kind: 'kept', atMs: inputs.keeping.claimedAtMs });
   }
-  function noteDirectory(notice: RuntimeNotice): void {
+  function settleOn(settings: Settings): void {
+    const { view } = current;
+    const next = currentOf(inputs, settings, view.filesystems());
+    view.close();
+    current = next;
+    settled$.next();
+    readNow$.next();
+  }
+  /** The policy follows where filesystems lie, and what is known of pods' use of them. */
+  function followDisks(): void {
+    if (inputs.directory?.disks === undefined) return;
+    const settings = disks.settingsOf(given);
+    if (settings !== current.settings) settleOn(settings);
+  }
+  function noteRuntime(notice: RuntimeNotice): void {
     switch (notice.kind) {
       case 'away':
         logger.warn({ part: RUNTIME, reason: notice.reason }, 'degraded');
@@ -113,7 +148,34 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       case 'doubt':
       case 'fault':
         reportPodNotice(logger, notice);
+        return;
+      case 'left': {
+        const reason = 'it was evicted for a disk, and nobody removes what it left there';
+        say({ part: `${LEFT_OVER} ${notice.podName}`, reason });
+        return;
+      }
+      case 'gone':
+        say({ part: `${LEFT_OVER} ${notice.podName}`, reason: undefined });
     }
+  }
+  const said = new Map<string, string>();
+  function sayEvent(event: Pick<NodeEvent, 'type' | 'reason' | 'message'>): void {
+    const { nodeName = inputs.hostName } = current.settings;
+    logger.warn({ ...event, object: nodeName }, 'event');
+    const nodeEvent: NodeEvent = { ...event, pod: undefined, annotations: {} };
+    degraded$.next({ kind: 'event', event: nodeEvent, atMs: scheduler.now() });
+  }
+  /** What changes is said once. */
+  function say({ part, reason }: Trouble): void {
+    if (said.get(part) === reason) return;
+    if (reason === undefined) {
+      said.delete(part);
+      logger.info({ part }, 'no longer degraded');
+    } else {
+      said.set(part, reason);
+      logger.warn({ part, reason }, 'degraded');
+    }
+    degraded$.next({ kind: 'degraded', part, reason });
   }
   const former = formerRun(inputs, (event) => degraded$.next(event));
 
@@ -121,7 +183,13 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
     share(),
   );
   const measured$ = filesystemNotices(wiring).pipe(
-    tap((notice) => current.view.note(notice)),
+    tap((notice) => {
+      current.view.note(notice);
+      const replaced = inputs.directory?.disks && disks.noteMeasured(notice);
+      if (replaced !== undefined) sayEvent(replacedEvent(replaced));
+      // Not here: who measures them would be told to measure others.
+      if (inputs.directory?.disks !== undefined) scheduler.schedule(followDisks);
+    }),
     share(),
   );
   const turns$ = connectable(
@@ -137,6 +205,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         reclaimed$,
         read: () => current.view.read(),
         readPods: (signal) => runtime.observePods({ pids: countsPids(wiring, signal) }),
+        holdsSpace: () => runtime.holdsSpace(),
         pollAfterMs: (before, now) => pollAfterMs(wiring, before, now),
         get podsIntervalMs() {
           const asked = [...listeners].map(({ intervalMs }) => intervalMs);
@@ -166,7 +235,9 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       filter((outcome) => outcome !== undefined),
       map((outcome): ModelEvent => ({ kind: 'outcome', outcome })),
     ),
-    turns$.pipe(map((turn) => turnEvent(turn, wiring))),
+    turns$.pipe(
+      map((turn) => turnEvent(turn, wiring, inputs.directory?.disks && disks.facts().unaccounted)),
+    ),
     notices$.pipe(
       map(
         (notice): ModelEvent =>
@@ -204,11 +275,14 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       degraded$.next({ kind: 'degraded', part, reason });
     },
     settings: () => current.settings,
+    disks: () => (inputs.directory?.disks === undefined ? undefined : disks.facts()),
     reload: (settings) => {
-      const { view } = current;
       const merged = { ...settings, ...onlyAtStart(current.settings) };
-      const next = currentOf(inputs, merged, view.filesystems());
+      const onDisks = inputs.directory?.disks === undefined ? merged : disks.settingsOf(merged);
+      const { view } = current;
+      const next = currentOf(inputs, onDisks, view.filesystems());
       view.close();
+      given = merged;
       current = next;
       runtime.select(next.settings);
       settled$.next();
@@ -270,6 +344,14 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       running.add(reportFilesystems(wiring, measured$));
       running.add(reportPods(logger, turns$, runtime));
       running.add(oomNotices$.subscribe((notice) => reportOomKill(logger, notice)));
+      running.add(
+        diskNotices(wiring, inputs.directory?.disks, measured$).subscribe((notice) => {
+          disks.note(notice);
+          const trouble = troubleOf(notice);
+          if (trouble !== undefined) say(trouble);
+          followDisks();
+        }),
+      );
       running.add(oomNotices$.connect());
       running.add(turns$.connect());
       // After the turn that the same event brings, should the threshold be crossed already.

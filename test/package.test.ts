@@ -113,7 +113,7 @@ describe('installed with a compiler', () => {
     expect(installed.status, installed.output).toBe(0);
   });
 
-  it.each(['evictd.node', 'evictd-fs'])('has built %s there', (name) => {
+  it.each(['evictd.node', 'evictd-fs', 'evictd-walk'])('has built %s there', (name) => {
     expect(builtIn(installed.directory, name), installed.output).toBe(true);
   });
 
@@ -178,7 +178,7 @@ describe('installed without a compiler', () => {
     const installed = await install(name.replaceAll(' ', '-'), await environment());
     expect(installed.status, installed.output).toBe(0);
     expect(installed.output).toMatch(/evictd: the native addon was not built/);
-    for (const name of ['evictd.node', 'evictd-fs']) {
+    for (const name of ['evictd.node', 'evictd-fs', 'evictd-walk']) {
       expect(builtIn(installed.directory, name)).toBe(false);
     }
 

@@ -95,6 +95,7 @@ function carryOut(start: Eviction, dependencies: EvictDependencies): Observable<
     podName: decision.pod.name,
     hard: decision.hard,
     gracePeriodMs: decision.gracePeriodMs,
+    signal: decision.cause?.threshold.signal,
     forbidden: dependencies.askAgain(decision),
     escalations$,
   });

@@ -1,5 +1,6 @@
 /** Which runtime says what pods there are. */
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import type { RuntimeChoice, Settings } from '../config/settings.ts';
 import { cgroupOf, type Hierarchy, pathIn } from '../kernel/hierarchy.ts';
@@ -31,14 +32,16 @@ export const KNOWN_SOCKETS: readonly KnownSocket[] = [
  * looked for again. A client is loaded for what was named, or is there, alone.
  */
 export async function openDirectory(
-  { runtime, dockerPods }: Settings,
+  settings: Settings,
   { hierarchy }: NodeCgroup,
   logger: Logger,
 ): Promise<PodDirectory | undefined> {
-  const { kind, endpoint } = runtime;
+  const { kind, endpoint } = settings.runtime;
   if (kind === 'cgroup') return undefined;
   const open = (protocol: Protocol, socketPath: string) =>
-    protocol === 'cri' ? openCri(socketPath) : openDocker(socketPath, dockerPods, hierarchy);
+    protocol === 'cri'
+      ? openCri(socketPath, settings)
+      : openDocker(socketPath, settings, hierarchy);
   const candidates = socketsFor(kind, endpoint).map(({ name, protocol, path }) => ({
     name,
     socketPath: path,
@@ -73,38 +76,54 @@ const NAMES: Readonly<Record<Protocol, string>> = {
   docker: 'an engine that speaks Docker’s API',
 };
 
-async function openCri(socketPath: string): Promise<PodDirectory> {
-  const [{ criClient }, { criDirectory }, { criReclaimer }] = await Promise.all([
-    import('../runtimes/cri/client.ts'),
-    import('../runtimes/cri/directory.ts'),
-    import('../runtimes/cri/reclaimer.ts'),
-  ]);
-  const client = criClient(`unix://${socketPath}`, () => Date.now());
-  const directory = criDirectory({
-    client,
-    scheduler: liveScheduler,
-    machineMemoryBytes: totalmem,
-  });
-  return { ...directory, reclaimer: criReclaimer(client) };
+async function openCri(
+  socketPath: string,
+  { kubeletRootDir, podLogsDir }: Settings,
+): Promise<PodDirectory> {
+  const [{ criClient }, { criDirectory }, { criDisks }, { criReclaimer }, { criRemains }] =
+    await Promise.all([
+      import('../runtimes/cri/client.ts'),
+      import('../runtimes/cri/directory.ts'),
+      import('../runtimes/cri/disks.ts'),
+      import('../runtimes/cri/reclaimer.ts'),
+      import('../runtimes/cri/remains.ts'),
+    ]);
+  const wallClock = (): number => Date.now();
+  const client = criClient(`unix://${socketPath}`, wallClock);
+  const mountinfo = (): Promise<string> => readFile('/proc/self/mountinfo', 'utf8');
+  return {
+    ...criDirectory({ client, scheduler: liveScheduler, machineMemoryBytes: totalmem }),
+    disks: criDisks({ client, kubeletRootDir, podLogsDir, wallClock, mountinfo }),
+    reclaimer: criReclaimer(client),
+    remains: criRemains(client),
+  };
 }
 
 async function openDocker(
   socketPath: string,
-  grouping: Settings['dockerPods'],
+  { dockerPods: grouping }: Settings,
   hierarchy: Hierarchy,
 ): Promise<PodDirectory> {
-  const [{ dockerDirectory }, { dockerReclaimer }] = await Promise.all([
-    import('../runtimes/docker/directory.ts'),
-    import('../runtimes/docker/reclaimer.ts'),
-  ]);
-  const docker = dockerDirectory({
+  const [{ dockerDirectory }, { dockerDisks }, { dockerReclaimer }, { dockerRemains }] =
+    await Promise.all([
+      import('../runtimes/docker/directory.ts'),
+      import('../runtimes/docker/disks.ts'),
+      import('../runtimes/docker/reclaimer.ts'),
+      import('../runtimes/docker/remains.ts'),
+    ]);
+  const directory = dockerDirectory({
     socketPath,
     scheduler: liveScheduler,
     grouping,
     cgroupOf: (pid) => {
-      const directory = cgroupOf(pid, 'memory', hierarchy);
-      return directory === undefined ? undefined : pathIn(hierarchy, directory).slice(1);
+      const found = cgroupOf(pid, 'memory', hierarchy);
+      return found === undefined ? undefined : pathIn(hierarchy, found).slice(1);
     },
   });
-  return { ...docker, reclaimer: dockerReclaimer(socketPath) };
+  return {
+    ...directory,
+    disks: dockerDisks({ socketPath, scheduler: liveScheduler }),
+    reclaimer: dockerReclaimer(socketPath),
+    remains: dockerRemains(socketPath),
+  };
 }

@@ -72,6 +72,7 @@ const SHOWN = objectOf({
       mountPoint: orNull(isText),
       type: orNull(isText),
       device: orNull(isText),
+      unaccountedBytes: orNull(isNumber),
       ageMs: orNull(isNumber),
       stale: isSwitch,
       error: orNull(isText),
@@ -99,6 +100,15 @@ const SHOWN = objectOf({
       rank: isNumber,
       priority: isNumber,
       workingSetBytes: orNull(isNumber),
+      disk: orNull(
+        objectOf({
+          bytes: isNumber,
+          inodes: orNull(isNumber),
+          unaccountedBytes: isNumber,
+          isCut: isSwitch,
+          ageMs: isNumber,
+        }),
+      ),
       requestBytes: isNumber,
       protected: orNull(isText),
       passedOver: isSwitch,
@@ -229,7 +239,7 @@ export function formatStatus(status: StatusDocument): string {
     ),
     section(
       'PODS',
-      ['rank', 'pod', 'priority', 'QoS', 'working set', 'request', 'read', 'remark'],
+      ['rank', 'pod', 'priority', 'QoS', 'working set', 'request', 'read', 'disk', 'remark'],
       podRows(status),
     ),
     section('EVICTIONS', ['at', 'pod', 'outcome', 'KILL', 'empty', 'reason'], evictionRows(status)),
@@ -297,8 +307,28 @@ function filesystemRows(status: StatusDocument): readonly (readonly string[])[] 
     row.type ?? '-',
     row.device ?? '-',
     row.ageMs === null ? 'never' : `${seconds(row.ageMs)} ago`,
-    row.error === null ? '' : `${row.stale ? 'stale: ' : ''}${row.error}`,
+    [
+      ...(row.error === null ? [] : [`${row.stale ? 'stale: ' : ''}${row.error}`]),
+      ...unaccountedText(row.unaccountedBytes ?? 0),
+    ].join('; '),
   ]);
+}
+
+/** What a pod uses, and since when that is known; at least that, where not all was looked at. */
+function diskText(disk: StatusDocument['pods'][number]['disk']): string {
+  if (disk === null) return '-';
+  const inodes = disk.inodes === null ? [] : [approximateCount(disk.inodes, 'inodes')];
+  const figures = [approximateCount(disk.bytes, 'bytes'), ...inodes];
+  return [
+    `${disk.isCut ? 'at least ' : ''}${figures.join(' in ')}`,
+    ...unaccountedText(disk.unaccountedBytes),
+    `${seconds(disk.ageMs)} ago`,
+  ].join(', ');
+}
+
+/** Deleted files that are still open: what walks over directories find nothing of. */
+function unaccountedText(bytes: number): readonly string[] {
+  return bytes === 0 ? [] : [`unaccounted ${approximateCount(bytes, 'bytes')}`];
 }
 
 function thresholdRows(status: StatusDocument): readonly (readonly string[])[] {
@@ -322,6 +352,7 @@ function podRows(status: StatusDocument): readonly (readonly string[])[] {
     row.workingSetBytes === null ? 'unknown' : approximateCount(row.workingSetBytes, 'bytes'),
     approximateCount(row.requestBytes, 'bytes'),
     `${seconds(row.ageMs)} ago`,
+    diskText(row.disk),
     row.protected === null ? (row.passedOver ? 'passed over' : '') : `protected: ${row.protected}`,
   ]);
 }

@@ -91,6 +91,12 @@ export function checkGiven({ given, file }: Origin): Checked {
     imagefs: texts.all('--imagefs-path', parseFilesystemPath).at(-1),
     containerfs: texts.all('--containerfs-path', parseFilesystemPath).at(-1),
   };
+  const runtime: Settings['runtime'] = {
+    kind: texts.last('--runtime', (text) => parseChoice(text, RUNTIMES)),
+    endpoint: texts.all('--runtime-endpoint', parseEndpoint).at(-1),
+  };
+  // What runs pods in images tells where those are.
+  const isTold = runtime.kind !== 'cgroup';
   const { thresholds, warnings, notes } = checkThresholds({
     hard: signals['--eviction-hard'],
     soft: signals['--eviction-soft'],
@@ -100,14 +106,10 @@ export function checkGiven({ given, file }: Origin): Checked {
     podsHaveParent: sharedParent(podParents) !== undefined,
     enforcesPods: enforcements.includes('pods'),
     hasFilesystem: Object.fromEntries(
-      FILESYSTEMS.map((name) => [name, filesystems[name] !== undefined]),
+      FILESYSTEMS.map((name) => [name, isTold || filesystems[name] !== undefined]),
     ) as Record<FilesystemName, boolean>,
   });
   const transition = transitionOf(given, compatibility);
-  const runtime: Settings['runtime'] = {
-    kind: texts.last('--runtime', (text) => parseChoice(text, RUNTIMES)),
-    endpoint: texts.all('--runtime-endpoint', parseEndpoint).at(-1),
-  };
   const { garbage, warnings: ofGarbage } = garbageOf(texts, given, runtime.kind, compatibility);
   const policy: Policy = {
     thresholds,
@@ -118,7 +120,7 @@ export function checkGiven({ given, file }: Origin): Checked {
       HARD_GRACE_SECONDS[compatibility],
     rules: RULE_SETS[compatibility],
     layout: 'single',
-    // No runtime tells yet what its pods use of the disks.
+    // What runs the pods tells it, once it was asked.
     ranksDisk: false,
     reclaims: reclaimsBy(garbage),
   };
@@ -134,10 +136,12 @@ export function checkGiven({ given, file }: Origin): Checked {
     compatibilityBecause: because,
     memorySource: texts.last('--memory-source', (text) => parseChoice(text, MEMORY_SOURCES)),
     ...podsOf(given.pods),
-    besideKubelet: texts.last('--beside-kubelet', parseSwitch),
-    dockerPods: texts.last('--docker-pods', parseDockerPods),
     runtime,
     garbage,
+    besideKubelet: texts.last('--beside-kubelet', parseSwitch),
+    dockerPods: texts.last('--docker-pods', parseDockerPods),
+    kubeletRootDir: texts.last('--kubelet-root-dir', parseFilesystemPath),
+    podLogsDir: texts.last('--pod-logs-dir', parseFilesystemPath),
     filesystems,
     polling: pollingOf(given.polling),
     configFile: file?.path,

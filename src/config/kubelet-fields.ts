@@ -160,4 +160,5 @@ export const USED_KUBELET_FIELDS: readonly string[] = [
   'imageMaximumGCAge',
   'imageGCHighThresholdPercent',
   'imageGCLowThresholdPercent',
+  'podLogsDir',
 ] satisfies readonly (typeof FIELDS_NOW)[number][];

@@ -344,7 +344,8 @@ export const OPTIONS = {
     value: 'PATH',
     repeatable: false,
     default: undefined,
-    description: 'a path in the filesystem that holds images; without it there is no imagefs',
+    description:
+      'a path in the filesystem that holds images; without it the one that the runtime tells, if there is one',
     commands: DAEMON,
     key: { name: 'imagefsPath', type: 'text' },
   },
@@ -354,7 +355,8 @@ export const OPTIONS = {
     repeatable: false,
     default: undefined,
     description:
-      "a path in the filesystem that holds containers' writable layers; without it there is no containerfs",
+      "a path in the filesystem that holds containers' writable layers; without it the one that the runtime " +
+      'tells, if there is one',
     commands: DAEMON,
     key: { name: 'containerfsPath', type: 'text' },
   },
@@ -437,6 +439,25 @@ export const OPTIONS = {
       'with --image-gc on, an image that nobody has used for so long goes, however much is free; 0 for never',
     commands: DAEMON,
     key: { name: 'imageMaximumGCAge', type: 'text' },
+  },
+  '--kubelet-root-dir': {
+    aliases: [],
+    value: 'DIR',
+    repeatable: false,
+    default: '/var/lib/kubelet',
+    description:
+      "the kubelet's own root directory: with --runtime cri, emptyDir volumes below it are looked at",
+    commands: DAEMON,
+    key: { name: 'kubeletRootDir', type: 'text' },
+  },
+  '--pod-logs-dir': {
+    aliases: [],
+    value: 'DIR',
+    repeatable: false,
+    default: '/var/log/pods',
+    description: "where the pods' logs are: with --runtime cri, those below it are looked at",
+    commands: DAEMON,
+    key: { name: 'podLogsDir', type: 'text' },
   },
   '--socket': {
     aliases: [],

@@ -49,6 +49,8 @@ export function printConfiguration({ settings, signals, enforcements }: Checked)
     kernelMemcgNotification: settings.kernelMemcgNotification,
     pollInterval: formatDuration(settings.pollIntervalMs),
     polling: printPolling(settings.polling),
+    kubeletRootDir: settings.kubeletRootDir,
+    podLogsDir: settings.podLogsDir,
     nodefsPath: filesystems.nodefs,
     imagefsPath: filesystems.imagefs,
     containerfsPath: filesystems.containerfs,

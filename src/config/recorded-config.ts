@@ -10,10 +10,14 @@ import { HARD_GRACE_SECONDS, type Settings } from './settings.ts';
  */
 export function recordedConfig({
   policy,
+  givenThresholds,
   compatibility,
   memorySource,
-}: Pick<Settings, 'policy' | 'compatibility' | 'memorySource'>): ScenarioConfig {
-  const { thresholds } = policy;
+}: Pick<
+  Settings,
+  'policy' | 'givenThresholds' | 'compatibility' | 'memorySource'
+>): ScenarioConfig {
+  const thresholds = givenThresholds ?? policy.thresholds;
   const of = (signal: Signal) =>
     thresholds.find((one) => one.signal === signal && one.kind === 'hard')?.value.text;
   // What is copied from the node's threshold follows that one where another takes its place.

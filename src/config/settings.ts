@@ -3,6 +3,7 @@ import type { ImageMarks } from '../core/image-gc.ts';
 import type { Compatibility, MemorySource, Policy } from '../core/policy.ts';
 import type { PollPace } from '../core/polling.ts';
 import type { FilesystemName, PollKind } from '../core/signal.ts';
+import type { Threshold } from '../core/threshold.ts';
 
 /** What a `--pod NAME=…` says of a pod that its cgroup has no field for. */
 export interface PodSettings {
@@ -100,6 +101,8 @@ export type Scheduling = (typeof SCHEDULINGS)[number];
 /** Everything that `evictd run` was told, checked. Nothing on the host has been looked at yet. */
 export interface Settings {
   readonly policy: Policy;
+  /** The thresholds as they were given, where others follow from how the filesystems lie. */
+  readonly givenThresholds?: readonly Threshold[];
   readonly kernelMemcgNotification: boolean;
   /** As given; resolved against the memory hierarchy by the daemon. Undefined for its root. */
   readonly nodeCgroup: string | undefined;
@@ -130,7 +133,13 @@ export interface Settings {
   readonly podRules: readonly PodRule[];
   /** What is removed of what nobody uses. */
   readonly garbage: GarbageSettings;
-  /** What is measured for each filesystem's signals; undefined where there is no such filesystem. */
+  /** Where the kubelet keeps its pods, and where their logs are. */
+  readonly kubeletRootDir: string;
+  readonly podLogsDir: string;
+  /**
+   * What is measured for each filesystem's signals; undefined where there is no such filesystem, or the runtime
+   * says where it is.
+   */
   readonly filesystems: Readonly<Record<FilesystemName, string | undefined>>;
   /** How each kind of signal is polled. */
   readonly polling: Readonly<Record<PollKind, PollPace>>;

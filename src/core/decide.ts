@@ -8,6 +8,7 @@ import type { Policy } from './policy.ts';
 import { isEvictedFor, type Ranked, rankWithReasons } from './rank.ts';
 import { type ReclaimFunction, reclaimFunctions } from './reclaim.ts';
 import { SIGNALS, type Signal } from './signal.ts';
+import { awaitsSpace } from './space.ts';
 import type { InFlight, OverLimit, Sample, State } from './state.ts';
 import {
   compareThresholds,
@@ -122,12 +123,16 @@ function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample
   const { signal } = cause.threshold;
   const unranked = (decision: Decision): Decided => ({ decision, ranked: undefined });
   if (!isEvictedFor(signal, policy)) return unranked({ kind: 'none', why: 'noReclaim', cause });
+  if (awaitsSpace(state, signal, sample.nowMs)) return unranked({ kind: 'none', why: 'spaceHeld' });
   if (sample.pods === undefined) {
     return unranked(
       isRanked(state, cause, sample.nowMs)
         ? { kind: 'none', why: 'noCandidate', cause }
         : { kind: 'observePods', cause },
     );
+  }
+  if (areFiguresOld(policy, state, cause, sample)) {
+    return unranked({ kind: 'none', why: 'oldFigures' });
   }
   const ranked = rankWithReasons(signal, sample.pods, policy);
   const need = { signal, missing: cause.level - cause.observation.available };
@@ -170,6 +175,28 @@ function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample
     },
     ranked,
   };
+}
+
+/** How long figures of disk use are awaited that are from after a threshold was met, ms: runtimes may take 10 s. */
+export const FIGURES_AWAITED_MS = 15_000;
+
+/** Whether what a pod that may go uses of the disks is known only from before the threshold was met. */
+function areFiguresOld(
+  { rules }: Policy,
+  { firstObserved }: State,
+  { threshold }: Cause,
+  { pods = [], nowMs }: Sample,
+): boolean {
+  if (rules.diskFigures === 'kubelet' || SIGNALS[threshold.signal].filesystem === undefined) {
+    return false;
+  }
+  // What is due was observed.
+  const metAtMs = firstObserved.get(thresholdId(threshold)) as number;
+  if (nowMs - metAtMs >= FIGURES_AWAITED_MS) return false;
+  return pods.some(
+    ({ diskSeen, protectedBecause }) =>
+      protectedBecause === undefined && diskSeen !== undefined && diskSeen.atMs < metAtMs,
+  );
 }
 
 /** So old may be what a pod's storage is judged by, ms: a kill that took longer is followed by a new reading. */
@@ -262,7 +289,10 @@ function firstCause(policy: Policy, state: State, sample: Sample): Cause | undef
   const ordered = dueNow(policy, state, sample).filter(
     ({ threshold: { signal } }) => state.reclaiming === undefined || !isOfDisk(signal),
   );
-  const helped = ordered.find(({ threshold }) => isEvictedFor(threshold.signal, policy));
+  const helped = ordered.find(
+    ({ threshold: { signal } }) =>
+      isEvictedFor(signal, policy) && !awaitsSpace(state, signal, sample.nowMs),
+  );
   const first = helped ?? ordered[0];
   return first && causeOf(first.threshold, first.observation);
 }

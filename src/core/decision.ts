@@ -20,7 +20,11 @@ export type Inaction =
   /** That was enough. */
   | 'reclaimed'
   /** Nothing tells yet whether it was: the next reading decides. */
-  | 'unmeasured';
+  | 'unmeasured'
+  /** What was evicted for a disk is dead, and its space has not come back yet. */
+  | 'spaceHeld'
+  /** What pods use of the disks was found out before the pressure began. */
+  | 'oldFigures';
 
 /** What led to a decision: kept for the log, the status and the re-check before a kill. */
 export interface Cause {

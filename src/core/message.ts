@@ -1,8 +1,8 @@
 import type { Cause, EvictionAnnotations, PodCondition } from './decision.ts';
-import type { PodObservation } from './pod.ts';
+import type { ContainerObservation, PodObservation } from './pod.ts';
 import { canonicalQuantity, formatBytes, formatCount, formatQuantity } from './quantity.ts';
 import type { Rules } from './rules.ts';
-import { SIGNALS } from './signal.ts';
+import { SIGNALS, type Signal } from './signal.ts';
 import { canonicalLevel } from './threshold.ts';
 
 /** Why something is evicted. */
@@ -26,7 +26,8 @@ export function disruptionTarget(message: string): PodCondition {
  */
 export function evictionText(cause: Cause, pod: PodObservation, rules: Rules): EvictionText {
   const { resource } = SIGNALS[cause.threshold.signal];
-  if (pod.containers === undefined) {
+  const containers = containersFor(resource, pod);
+  if (containers === undefined) {
     return {
       message: `${nodeMessage(cause)}. ${podSentence(cause, pod)}`,
       annotations: {},
@@ -37,15 +38,12 @@ export function evictionText(cause: Cause, pod: PodObservation, rules: Rules): E
     const unknown = rules.unknownUsage === 'evictd' ? 'The usage of the pod is unknown. ' : '';
     return { message: node + unknown, annotations: {} };
   }
-  const offending =
-    resource === 'memory' || resource === 'ephemeral-storage'
-      ? pod.containers(resource).flatMap(({ name, request, usedBytes }) => {
-          const isOffending = usedBytes !== undefined && BigInt(usedBytes) * NANO > request.nano;
-          return isOffending
-            ? [{ name, usage: formatBytes(usedBytes), request: canonicalQuantity(request) }]
-            : [];
-        })
+  const offending = containers.flatMap(({ name, request, usedBytes }) => {
+    const isOffending = usedBytes !== undefined && BigInt(usedBytes) * NANO > request.nano;
+    return isOffending
+      ? [{ name, usage: formatBytes(usedBytes), request: canonicalQuantity(request) }]
       : [];
+  });
   const sentences = offending.map(
     ({ name, usage, request }) =>
       `Container ${name} was using ${usage}, request is ${request}, has larger consumption of ${resource}. `,
@@ -58,6 +56,19 @@ export function evictionText(cause: Cause, pod: PodObservation, rules: Rules): E
       starved_resource: resource,
     },
   };
+}
+
+/**
+ * The containers that a message may name; undefined where it tells of the pod as a whole. Of inodes and PIDs a
+ * summary tells nothing by container, and the kubelet nothing at all.
+ */
+function containersFor(
+  resource: (typeof SIGNALS)[Signal]['resource'],
+  { containers, hasStats }: PodObservation,
+): readonly ContainerObservation[] | undefined {
+  if (containers === undefined) return undefined;
+  if (resource === 'memory' || resource === 'ephemeral-storage') return containers(resource);
+  return hasStats === undefined ? undefined : [];
 }
 
 /** The same where it is not about one pod. */
@@ -76,10 +87,29 @@ function nodeMessage({ threshold, observation }: Cause): string {
 }
 
 function podSentence({ threshold }: Cause, pod: PodObservation): string {
-  if (SIGNALS[threshold.signal].resource === 'pids') {
-    return `The pod had ${pod.pids ?? 'an unknown number of'} ${pod.pidsAre ?? 'tasks'}.`;
+  switch (SIGNALS[threshold.signal].resource) {
+    case 'pids':
+      return `The pod had ${pod.pids ?? 'an unknown number of'} ${pod.pidsAre ?? 'tasks'}.`;
+    case 'inodes':
+      return `The pod was using ${diskUse(pod, 'inodes') ?? 'an unknown number of'} inodes.`;
+    case 'ephemeral-storage':
+      return usageSentence(diskUse(pod, 'bytes'), pod.ephemeralStorageRequestNano ?? 0n);
+    case 'memory':
+      return usageSentence(pod.workingSetBytes, pod.memoryRequestNano);
   }
-  const usage =
-    pod.workingSetBytes === undefined ? 'an unknown amount' : formatBytes(pod.workingSetBytes);
-  return `The pod was using ${usage}, request is ${formatQuantity(pod.memoryRequestNano, 'binary')}.`;
+}
+
+function usageSentence(usedBytes: number | undefined, requestNano: bigint): string {
+  const usage = usedBytes === undefined ? 'an unknown amount' : formatBytes(usedBytes);
+  return `The pod was using ${usage}, request is ${formatQuantity(requestNano, 'binary')}.`;
+}
+
+/** Of all its local storage, wherever that lies; undefined where it is not known. */
+function diskUse({ disk }: PodObservation, what: 'bytes' | 'inodes'): number | undefined {
+  if (disk === undefined) return undefined;
+  const { root, logs, localVolumes } = disk;
+  const [one, two, three] = [root[what], logs[what], localVolumes[what]];
+  return one === undefined || two === undefined || three === undefined
+    ? undefined
+    : one + two + three;
 }

@@ -6,6 +6,7 @@ import { afterEviction, withReturns } from './hold-off.ts';
 import { observationOf, type SignalObservation } from './observation.ts';
 import type { Policy } from './policy.ts';
 import type { Signal } from './signal.ts';
+import { spaceAwaitedAfter } from './space.ts';
 import { copied, type Sample, type State } from './state.ts';
 import { isAmong, isMet } from './threshold.ts';
 
@@ -47,6 +48,8 @@ export function settle(policy: Policy, state: State, sample: Sample): State {
     ended.pidsAwaitedUntilMs = sample.nowMs + PIDS_AWAITED_MS;
   }
   ended.comebacks = comebacksOf(policy, state, outcome, sample.nowMs);
+  // Each eviction is awaited anew.
+  ended.spaceAwaited = undefined;
   const isSaid = outcome.kind === 'refused' && outcome.reason === 'dryRun';
   ended.said = state.said || isSaid;
   const forMs = isSaid ? undefined : passOverMs(outcome);
@@ -141,6 +144,7 @@ export function observe(policy: Policy, before: State, sample: Sample): State {
     passedOver: before.passedOver,
     comebacks: comebacksAfter(policy, before, sample),
     pidsAwaitedUntilMs: before.pidsAwaitedUntilMs,
+    spaceAwaited: spaceAwaitedAfter(policy, before, sample),
     metAtMs: met.length > 0 ? nowMs : before.metAtMs,
     said: before.said && isSameBurst,
     noCandidateAtMs: before.noCandidateAtMs,

@@ -44,6 +44,8 @@ export interface PipelineInputs {
   readonly read: () => readonly SignalObservation[];
   /** All pods, listed and read afresh; for a decision about `signal`, where it is for one. */
   readonly readPods: (signal?: Signal) => readonly PodObservation[];
+  /** Whether what was evicted for a disk still holds its space; left out where that is not known. */
+  readonly holdsSpace?: () => boolean;
   /** How long until the next poll, ms, after `now` followed `before`. */
   readonly pollAfterMs: (before: ReadSample | undefined, now: ReadSample) => number;
   /** How often all pods are read when nothing is decided, ms; less often where that takes long. */
@@ -134,6 +136,7 @@ function takeTurn(
     nowMs,
     observations: inputs.read(),
     ...(podsDue ? { pods: readPods() } : {}),
+    ...(inputs.holdsSpace?.() ? { spaceHeld: true } : {}),
     ...(input !== DUE && input.reason === 'outcome' ? { outcome: input.outcome } : {}),
     ...reclaimed,
   };

@@ -8,7 +8,18 @@ export type DiskPart = 'root' | 'logs' | 'localVolumes';
 
 export interface DiskUsage {
   readonly bytes: number;
-  readonly inodes: number;
+  /** Undefined where nobody counts them. */
+  readonly inodes: number | undefined;
+}
+
+/** How figures of disk use came about. */
+export interface DiskSeen {
+  /** When the oldest of them was found, monotonic ms. */
+  readonly atMs: number;
+  /** Whether it may be more: what there is was not all looked at. */
+  readonly isCut: boolean;
+  /** Of it, files that are deleted and that the pod keeps open. */
+  readonly deletedBytes: number;
 }
 
 /** A container as an eviction message speaks of it. */
@@ -45,12 +56,17 @@ export interface PodObservation {
   readonly ephemeralStorageRequestNano?: bigint;
   /** What it uses of the node's disks; unknown where it is left out. */
   readonly disk?: Readonly<Record<DiskPart, DiskUsage>> | undefined;
+  /** How the figures of its disk use came about; left out where they are as new as the others. */
+  readonly diskSeen?: DiskSeen;
   /** False where its source tells nothing at all of it. */
   readonly hasStats?: boolean;
-  /** Its containers with their use of a resource, where it is known to be made of some. */
+  /**
+   * Its containers with their use of a resource, where it is known to be made of some; undefined where what each
+   * uses of that one is not known.
+   */
   readonly containers?: (
     resource: 'memory' | 'ephemeral-storage',
-  ) => readonly ContainerObservation[];
+  ) => readonly ContainerObservation[] | undefined;
   /** What `pids` counts; tasks where it is left out. */
   readonly pidsAre?: 'tasks' | 'processes';
   /** The grace that the pod asks for, in whole seconds; undefined for none of its own. */

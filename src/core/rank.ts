@@ -272,6 +272,10 @@ function diskUsage(
 ): number | undefined {
   if (disk === undefined) return undefined;
   let sum = 0;
-  for (const part of parts) sum += disk[part][what];
+  for (const part of parts) {
+    const used = disk[part][what];
+    if (used === undefined) return undefined;
+    sum += used;
+  }
   return sum;
 }

@@ -96,6 +96,22 @@ export const RULES = {
     why: 'a pod went although logs of dead containers filled the disk (k/k#129616)',
     since: '0.1.0',
   },
+  spaceHeld: {
+    kubelet:
+      'after an eviction for a disk the next pod goes once the victim’s containers are removed, or after 30 s ' +
+      '(in the daemon)',
+    evictd:
+      'none goes as long as what the last one left is there, and until its removal has been measured',
+    why: 'space that a dead pod still holds comes back by its removal, not by the end of others',
+    since: '0.2.0',
+  },
+  diskFigures: {
+    kubelet: 'the pod to evict for a disk is chosen by the last figures, however old',
+    evictd:
+      'by figures from after the threshold was met; they are awaited for 15 s at most (in the daemon)',
+    why: 'a pod that fills a disk in seconds is small in the figures from before that',
+    since: '0.2.0',
+  },
   containerfsLate: {
     kubelet: 'thresholds derived for containerfs take part from the second round on',
     evictd: 'from the first',

@@ -28,6 +28,8 @@ export interface Sample {
   readonly outcome?: EvictionOutcome;
   /** That the collection which was decided has ended; the observations are from after it. */
   readonly reclaimed?: true;
+  /** That what a pod left on the disks which was evicted for one is still there. */
+  readonly spaceHeld?: true;
   /** Pods that exceed a limit of their own storage, in the order they go; none where it is left out. */
   readonly overLimits?: readonly OverLimit[];
 }
@@ -62,6 +64,14 @@ export interface Impossibility {
   readonly passedOverPods: number;
 }
 
+/** Space that is to come back. */
+export interface SpaceAwaited {
+  /** Since when it has been held, monotonic ms. */
+  readonly sinceMs: number;
+  /** Until when no pod goes for a disk, monotonic ms. */
+  readonly untilMs: number;
+}
+
 /** All that is remembered from one sample to the next. */
 export interface State {
   readonly observations: readonly SignalObservation[];
@@ -78,6 +88,8 @@ export interface State {
   readonly comebacks: Comebacks;
   /** Until when (monotonic ms) PIDs of a pod that was evicted for them may still come back. */
   readonly pidsAwaitedUntilMs: number;
+  /** The space of pods that were evicted for a disk; undefined where none is awaited. */
+  readonly spaceAwaited: SpaceAwaited | undefined;
   /** When (monotonic ms) anything was last met. */
   readonly metAtMs: number;
   /** Whether a dry run has named its victim since the pressure began. */
@@ -114,6 +126,7 @@ export const INITIAL_STATE: State = {
   passedOver: new Map(),
   comebacks: NO_COMEBACKS,
   pidsAwaitedUntilMs: Number.NEGATIVE_INFINITY,
+  spaceAwaited: undefined,
   metAtMs: Number.NEGATIVE_INFINITY,
   said: false,
   noCandidateAtMs: undefined,
@@ -146,6 +159,7 @@ export function copied(state: State): NextState {
     passedOver: state.passedOver,
     comebacks: state.comebacks,
     pidsAwaitedUntilMs: state.pidsAwaitedUntilMs,
+    spaceAwaited: state.spaceAwaited,
     metAtMs: state.metAtMs,
     said: state.said,
     noCandidateAtMs: state.noCandidateAtMs,

@@ -1,13 +1,22 @@
 /** The runtime that the settings ask for: cgroups alone, or named by what runs them. */
+import { type Observable, tap } from 'rxjs';
 import { holdsHost, isHostsOwn } from '../config/pod-globs.ts';
 import { compileRuntimeRules } from '../config/runtime-rules.ts';
 import type { Settings } from '../config/settings.ts';
+import { SIGNALS } from '../core/signal.ts';
 import { descendants } from '../kernel/ancestry.ts';
 import { pathIn } from '../kernel/hierarchy.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
+import type { RuntimePod } from '../ports/pod-directory.ts';
+import type { EvictProgress, EvictRequest } from '../ports/runtime.ts';
 import { cgroupRuntime, type PodSelection } from '../runtimes/cgroup/runtime.ts';
 import type { ClaimedPod, Doubt } from '../runtimes/shared/claims.ts';
-import { type DirectoryNotice, directedRuntime } from '../runtimes/shared/directed.ts';
+import {
+  type DirectedInputs,
+  type DirectoryNotice,
+  directedRuntime,
+} from '../runtimes/shared/directed.ts';
+import { type LeftOverNotice, type LeftOvers, leftOvers } from '../runtimes/shared/left-over.ts';
 import { oncePerPod } from '../runtimes/shared/once-per-pod.ts';
 import { type LabelFault, type PodFieldsFound, podFieldsOf } from './pod-fields.ts';
 import { selectionOf } from './settings.ts';
@@ -16,9 +25,26 @@ import type { DaemonInputs, SelectableRuntime } from './wiring.ts';
 /** What a runtime is made of. */
 export type RuntimeInputs = Omit<DaemonInputs, 'hostName' | 'logger' | 'keeping'>;
 
+/** What is known of disks, where anything is. */
+export interface DiskNeeds {
+  /** What a pod uses of the disks: looked up, and nothing else done, since a kill may wait for it. */
+  readonly diskOf: NonNullable<DirectedInputs['diskOf']>;
+  /** Is told that other pods were listed. */
+  readonly notePods: () => void;
+  /** Whether what dead pods leave may be removed. */
+  readonly mayRemove: () => boolean;
+}
+
+const NO_DISKS: DiskNeeds = {
+  diskOf: () => undefined,
+  notePods: () => undefined,
+  mayRemove: () => false,
+};
+
 export function runtimeOf(
   inputs: RuntimeInputs,
   note: (notice: RuntimeNotice) => void,
+  { diskOf, notePods, mayRemove }: DiskNeeds = NO_DISKS,
 ): SelectableRuntime {
   const { settings, node, native, scheduler, directory } = inputs;
   const cgroups = cgroupRuntime({
@@ -33,7 +59,11 @@ export function runtimeOf(
     helpers: descendants,
   });
   const bySettings = (one: Settings): void => cgroups.select(selectionOf(one));
-  if (directory === undefined) return { ...cgroups, select: bySettings };
+  if (directory === undefined) {
+    return { ...cgroups, select: bySettings, pods: () => [], holdsSpace: () => false };
+  }
+  const { remains } = directory;
+  const leftOver = remains && leftOvers({ remains, mayRemove, scheduler, note });
   let current = settings;
   let claimed: readonly ClaimedPod[] = [];
   let doubts: readonly Doubt[] = [];
@@ -54,14 +84,23 @@ export function runtimeOf(
       claimed = pods;
       doubts = ofNone;
       select();
+      notePods();
     },
     pathOf,
     isHosts: isHostsOwn,
+    diskOf,
+    watch: (pod, request, progress$) => holding(progress$, request, pod, leftOver),
     scheduler,
     note,
   });
   return {
     ...directed,
+    pods: () => claimed.map(({ pod }) => pod),
+    holdsSpace: () => leftOver?.any() ?? false,
+    close: () => {
+      leftOver?.close();
+      directed.close();
+    },
     select: (one) => {
       current = one;
       select();
@@ -72,8 +111,25 @@ export function runtimeOf(
 /** What is told of the runtime, and of what is said of its pods. */
 export type RuntimeNotice =
   | DirectoryNotice
+  | LeftOverNotice
   /** Said once of each pod. */
   | { readonly kind: 'fault'; readonly fault: LabelFault };
+
+/** A pod that goes for a disk holds its space from its KILL on. */
+function holding(
+  progress$: Observable<EvictProgress>,
+  { signal, rehearsal }: EvictRequest,
+  pod: RuntimePod,
+  leftOver: LeftOvers | undefined,
+): Observable<EvictProgress> {
+  const isForDisk = signal !== undefined && SIGNALS[signal].filesystem !== undefined;
+  if (!isForDisk || rehearsal === true || leftOver === undefined) return progress$;
+  return progress$.pipe(
+    tap(({ kind }) => {
+      if (kind === 'killed' || kind === 'empty') leftOver.hold(pod);
+    }),
+  );
+}
 
 /** The cgroups that a runtime names, and those that the settings do. */
 function directedSelection(

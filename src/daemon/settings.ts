@@ -62,6 +62,8 @@ export const ONLY_AT_START = [
   'runtime',
   'dockerPods',
   'besideKubelet',
+  'kubeletRootDir',
+  'podLogsDir',
 ] as const satisfies readonly (keyof Settings)[];
 
 type OnlyAtStart = Pick<Settings, (typeof ONLY_AT_START)[number]>;
@@ -93,8 +95,15 @@ export function selectionOf({
   };
 }
 
-/** The paths of the filesystems that a threshold is about, each once. */
-export function watchedPaths({ filesystems: paths, policy }: Settings): readonly string[] {
+/**
+ * The paths of the filesystems that a threshold is about, each once; where a runtime tells of disks, of all
+ * filesystems, if any: which of them are one is to be known.
+ */
+export function watchedPaths({ filesystems: paths, policy, runtime }: Settings): readonly string[] {
+  const isAny = policy.thresholds.some(({ signal }) => SIGNALS[signal].filesystem !== undefined);
+  if (isAny && runtime.kind !== 'cgroup') {
+    return [...new Set(Object.values(paths).filter((path) => path !== undefined))];
+  }
   const named = policy.thresholds.flatMap(({ signal }) => {
     const { filesystem } = SIGNALS[signal];
     return filesystem === undefined ? [] : (paths[filesystem] ?? []);

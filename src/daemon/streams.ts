@@ -14,6 +14,7 @@ import {
 } from 'rxjs';
 import type { EvictDecision } from '../actions/evict.ts';
 import type { Turn } from '../core/pipeline.ts';
+import type { FilesystemName } from '../core/signal.ts';
 import { thresholdId } from '../core/threshold.ts';
 import type { FilesystemNotice } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
@@ -108,13 +109,18 @@ export function forbidden(
 }
 
 /** One event for all that a turn says: the model is made anew once. */
-export function turnEvent(turn: Turn, { current, runtime }: Wiring): ModelEvent {
+export function turnEvent(
+  turn: Turn,
+  { current, runtime }: Wiring,
+  unaccounted: ReadonlyMap<FilesystemName, number> | undefined,
+): ModelEvent {
   const { settings, view } = current();
   return {
     kind: 'turn',
     turn,
     readings: view.readings(),
     filesystems: view.filesystems(),
+    ...(unaccounted === undefined ? {} : { unaccounted }),
     troubles: new Map([...view.troubles(), [PODS, runtime.podsTrouble()]]),
     dryRun: settings.dryRun,
   };

@@ -9,12 +9,13 @@ import type { Snapshot } from '../core/snapshot.ts';
 import type { Threshold } from '../core/threshold.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { NativeAddon } from '../native/types.ts';
-import type { PodDirectory } from '../ports/pod-directory.ts';
+import type { PodDirectory, RuntimePod } from '../ports/pod-directory.ts';
 import type { Killing, Runtime } from '../ports/runtime.ts';
 import type { StateStore } from '../ports/state-store.ts';
 import type { NodeView } from '../sources/node.ts';
 import type { Logger } from '../surfaces/log.ts';
 import type { Model } from '../surfaces/status.ts';
+import type { DiskFacts } from './disks.ts';
 
 export interface DaemonInputs {
   readonly settings: Settings;
@@ -61,8 +62,10 @@ export interface Daemon {
   rehearse(): void;
   /** Says that a part does not work as it should, and why. */
   degrade(part: string, reason: string): void;
-  /** What it runs by now. */
+  /** What it runs by now: as it was given, on the disks as they are. */
   settings(): Settings;
+  /** What is known of the disks; undefined where nothing tells of them. */
+  disks(): DiskFacts | undefined;
   /**
    * Runs by other settings from here on; what was observed, and an eviction that runs, go on. What
    * only a start can change stays as it was.
@@ -85,6 +88,10 @@ export interface Current {
 /** A runtime that is told by the settings which cgroups are pods. */
 export interface SelectableRuntime extends Runtime {
   select(settings: Settings): void;
+  /** The pods as what runs them listed them last; none where cgroups alone are pods. */
+  pods(): readonly RuntimePod[];
+  /** Whether a pod that was evicted for a disk is dead and still holds its space. */
+  holdsSpace(): boolean;
 }
 
 /** What the parts are joined by. */

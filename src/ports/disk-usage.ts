@@ -27,6 +27,8 @@ export type Layer =
       readonly inodes: number | undefined;
       /** How old that is, ms. */
       readonly ageMs: number;
+      /** Where it can be added up too, should that be too old. */
+      readonly place: Place | undefined;
     }
   | { readonly kind: 'at'; readonly place: Place };
 

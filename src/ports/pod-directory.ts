@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Quantity } from '../core/quantity.ts';
+import type { DiskTeller } from './disk-usage.ts';
 import type { Reclaimer } from './reclaimer.ts';
 
 /** A container as the runtime that runs it knows it. */
@@ -42,6 +43,17 @@ export interface RuntimePod {
   readonly containers: readonly RuntimeContainer[];
 }
 
+/** What there is of a pod that was ended: its containers may run again, lie there dead, or be removed. */
+export type RemainsState = 'running' | 'dead' | 'gone';
+
+/** What a dead pod leaves with what ran it: its containers, their layers and logs. */
+export interface Remains {
+  /** Rejects where the runtime does not answer within its deadline. */
+  stateOf(pod: RuntimePod): Promise<RemainsState>;
+  /** Removes it, unless it runs again. Rejects where the runtime refuses or does not answer within its deadline. */
+  remove(pod: RuntimePod): Promise<void>;
+}
+
 /** What a runtime was found to run, or why it could not be asked. */
 export type PodListing =
   | { readonly kind: 'listed'; readonly pods: readonly RuntimePod[]; readonly atMs: number }
@@ -67,6 +79,10 @@ export interface PodDirectory {
   stop(pod: RuntimePod, gracePeriodMs: number): Observable<never>;
   /** Whether the runtime answers at all. Cold; completes once it does, errors where it does not within a second. */
   answers(): Observable<never>;
+  /** The same runtime, asked about disks; where it is undefined no pod goes for one. */
+  readonly disks?: DiskTeller | undefined;
+  /** What dead pods leave with it. */
+  readonly remains?: Remains | undefined;
   close(): void;
   /** What removes dead containers and unused images of the same runtime; left out where nothing can. */
   readonly reclaimer?: Reclaimer;

@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { RefusalReason } from '../core/decision.ts';
 import type { PodObservation } from '../core/pod.ts';
+import type { Signal } from '../core/signal.ts';
 
 /** What a runtime cannot do, said instead of silently not done; `null` means it can. */
 export interface RuntimeCapabilities {
@@ -31,6 +32,8 @@ export interface EvictRequest {
    * runtime that wraps another gives it; never errors.
    */
   readonly stop$?: Observable<unknown>;
+  /** What it is for; undefined for a limit of the pod's own. */
+  readonly signal?: Signal | undefined;
   /** Checks with signal 0 wherever a signal would be sent: nobody is signalled. */
   readonly rehearsal?: boolean;
   /** With `rehearsal`: checks all processes, not only the first ones. */

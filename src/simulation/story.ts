@@ -213,6 +213,8 @@ const INACTIONS: Readonly<
   reclaiming: () => 'waits for the end of a collection',
   reclaimed: () => 'that was enough',
   unmeasured: () => 'what that gave has not been measured yet',
+  oldFigures: () => 'waits for newer figures of what pods use',
+  spaceHeld: () => 'waits for the space of what it evicted',
 };
 
 /** What is due by figures that are no newer than those it was last decided on. */

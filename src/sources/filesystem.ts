@@ -259,6 +259,11 @@ class Prober {
       this.#fail(watched.path, nowMs, `${event.error} '${watched.path}'`, false);
       return;
     }
+    if (event.figures.blocks === 0n) {
+      watched.stage = { kind: 'waits', dueAtMs: nowMs + this.#againAfterMs(watched) };
+      this.#fail(watched.path, nowMs, `a capacity of 0 '${watched.path}'`, false);
+      return;
+    }
     const reading = toReading(watched.path, event.figures, nowMs);
     watched.last = reading;
     watched.stage = {

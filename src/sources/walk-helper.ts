@@ -1,4 +1,4 @@
-/** One helper process (`native/disk_walk.cc`) and its frames: decision 0012. */
+/** One helper process (`native/disk_walk.cc`) and its frames: decision 0013. */
 import type { Place } from '../ports/disk-usage.ts';
 import { errorText, type HelperProcess, helperPath, startProcess } from './helper-process.ts';
 

@@ -64,6 +64,8 @@ export interface Model {
   readonly turn: Turn | undefined;
   readonly readings: readonly MemoryReading[];
   readonly filesystems: readonly FilesystemState[];
+  /** By filesystem, what is deleted there and still open, bytes; empty where nobody looks. */
+  readonly unaccounted: ReadonlyMap<FilesystemName, number>;
   readonly pods: readonly PodObservation[];
   readonly paths: ReadonlyMap<string, NotificationPath>;
   readonly evictions: readonly EvictionRecord[];
@@ -117,6 +119,7 @@ export const EMPTY_MODEL: Model = {
   turn: undefined,
   readings: [],
   filesystems: [],
+  unaccounted: new Map(),
   pods: [],
   paths: new Map(),
   evictions: [],
@@ -141,6 +144,7 @@ export type ModelEvent =
       readonly turn: Turn;
       readonly readings: readonly MemoryReading[];
       readonly filesystems: readonly FilesystemState[];
+      readonly unaccounted?: ReadonlyMap<FilesystemName, number>;
       /** By part: why it was not read as it should be; undefined when it was. */
       readonly troubles: ReadonlyMap<string, string | undefined>;
       /** Whether nobody was evicted that was to be. */
@@ -168,6 +172,8 @@ export type ModelEvent =
   | { readonly kind: 'path'; readonly path: NotificationPath }
   | { readonly kind: 'wakeup'; readonly events: number }
   | { readonly kind: 'lostRace'; readonly race: LostRace }
+  /** What people are told beside what a turn has for them; monotonic ms. */
+  | { readonly kind: 'event'; readonly event: NodeEvent; readonly atMs: number }
   | { readonly kind: 'degraded'; readonly part: string; readonly reason: string | undefined };
 
 /** The model after an event; pure, for `scan`. */
@@ -207,6 +213,8 @@ export function updateModel(model: Model, event: ModelEvent): Model {
         lostRaces: [...model.lostRaces, event.race].slice(-REMEMBERED_EVENTS),
         oomKills: model.oomKills + event.race.kills,
       };
+    case 'event':
+      return { ...model, events: withEvent(model.events, event.event, event.atMs) };
     case 'degraded':
       return withDegraded(model, event.part, event.reason);
   }
@@ -249,7 +257,14 @@ const NOTIFICATION = 'notification ';
 
 function afterTurn(
   model: Model,
-  { turn, readings, filesystems, troubles, dryRun }: Extract<ModelEvent, { kind: 'turn' }>,
+  {
+    turn,
+    readings,
+    filesystems,
+    unaccounted,
+    troubles,
+    dryRun,
+  }: Extract<ModelEvent, { kind: 'turn' }>,
 ): Model {
   const evictions = withDecision(model.evictions, turn);
   return {
@@ -257,6 +272,7 @@ function afterTurn(
     turn,
     readings,
     filesystems,
+    unaccounted: unaccounted ?? model.unaccounted,
     evictions,
     impossible: withImpossible(model, turn),
     events: eventsOf(turn, dryRun).reduce(
@@ -425,7 +441,7 @@ export function statusDocument(model: Model, context: StatusContext) {
     })),
     filesystems: model.filesystems
       .filter(({ name }) => isWatched(name, context.policy))
-      .map((state) => filesystemStatus(state, age, wall)),
+      .map((state) => filesystemStatus(state, model.unaccounted.get(state.name), age, wall)),
     layout: layoutStatus(model.filesystems),
     thresholds: context.policy.thresholds.map((threshold) =>
       thresholdStatus(model, threshold, context),
@@ -540,6 +556,7 @@ function isWatched(name: FilesystemName, { thresholds }: Policy): boolean {
 
 function filesystemStatus(
   { name, path, reading, error, stale }: FilesystemState,
+  unaccountedBytes: number | undefined,
   age: (atMs: number) => number,
   wall: (atMs: number) => string,
 ) {
@@ -556,6 +573,8 @@ function filesystemStatus(
     /** Null where the filesystem does not count them. */
     inodes: hasInodes ? reading.inodes : null,
     inodesFree: hasInodes ? reading.inodesFree : null,
+    /** Of files that are deleted and still open; null where nobody looks for them. */
+    unaccountedBytes: unaccountedBytes ?? null,
     readAt: reading === undefined ? null : wall(reading.atMs),
     ageMs: reading === undefined ? null : age(reading.atMs),
     stale,
@@ -699,6 +718,7 @@ function podStatus(model: Model, age: (atMs: number) => number) {
     qosClass: pod.qosClass,
     workingSetBytes: pod.workingSetBytes ?? null,
     pids: pod.pids ?? null,
+    disk: diskStatus(pod, age),
     requestBytes: resolveValue({ kind: 'quantity', nano: pod.memoryRequestNano, text: '' }, 0),
     gracePeriodSeconds: pod.gracePeriodSeconds ?? null,
     protected: pod.protectedBecause ?? null,
@@ -715,6 +735,25 @@ function comebackStatus({ turn }: Model, { nowMs }: StatusContext, wall: (atMs: 
     const heldForMs = Math.max(0, Math.round(heldUntilMs - nowMs));
     return [{ owner, pod: podName, returns, evictedAt: wall(evictedAtMs), heldForMs }];
   });
+}
+
+/** What the pod uses of the disks, and how old that is; null where it is not known. */
+function diskStatus({ disk, diskSeen, atMs }: PodObservation, age: (atMs: number) => number) {
+  if (disk === undefined) return null;
+  const parts = [disk.root, disk.logs, disk.localVolumes];
+  const isCounted = parts.every(({ inodes }) => inodes !== undefined);
+  const inodes = parts.reduce((sum, part) => sum + (part.inodes ?? 0), 0);
+  return {
+    bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0),
+    inodes: isCounted ? inodes : null,
+    rootBytes: disk.root.bytes,
+    logsBytes: disk.logs.bytes,
+    localVolumesBytes: disk.localVolumes.bytes,
+    /** Of it, files that are deleted and that the pod keeps open. */
+    unaccountedBytes: diskSeen?.deletedBytes ?? 0,
+    isCut: diskSeen?.isCut ?? false,
+    ageMs: age(diskSeen?.atMs ?? atMs),
+  };
 }
 
 function evictionStatus(record: EvictionRecord, wall: (atMs: number) => string) {

@@ -117,6 +117,7 @@ describe('before the first signal', () => {
           podName: 'leak',
           hard: false,
           gracePeriodMs: 10_000,
+          signal: 'memory.available',
           forbidden: expect.any(Function),
           escalations$,
         },

@@ -109,6 +109,8 @@ describe('loadSettings', () => {
           imageMinimumAgeMs: 120_000,
           imageMaximumAgeMs: 0,
         },
+        kubeletRootDir: '/var/lib/kubelet',
+        podLogsDir: '/var/log/pods',
         filesystems: { nodefs: '/var/lib', imagefs: undefined, containerfs: undefined },
         polling: POLL_PACES,
         configFile: undefined,

@@ -42,6 +42,7 @@ const FIXTURES: readonly (readonly [file: string, flags: FlagValues])[] = [
         'pods,system-reserved-compressible,kube-reserved-compressible',
       ],
       '--kernel-memcg-notification': ['true'],
+      '--pod-logs-dir': ['/var/log/pods/'],
     },
   ],
 ];

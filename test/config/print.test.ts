@@ -143,6 +143,8 @@ describe('printConfiguration', () => {
         '  pids:',
         '    assumedFallPerSecond: 1k',
         '    floor: 100ms',
+        'kubeletRootDir: /var/lib/kubelet',
+        'podLogsDir: /var/log/pods',
         'nodefsPath: /var/lib',
         'containerGC: off',
         'containerGCMinimumAge: 0s',

@@ -1109,3 +1109,136 @@ describe('victimGraceSeconds', () => {
     });
   });
 });
+
+describe('an eviction for a disk', () => {
+  const low = (nowMs: number, available = 50 * MI): Sample => ({
+    nowMs,
+    observations: [observation(available, { signal: 'imagefs.available', atMs: nowMs })],
+  });
+  const onDisk = (name: string, bytes: number, seenAtMs?: number) =>
+    pod(name, {
+      disk: {
+        root: { bytes, inodes: 1 },
+        logs: { bytes: 0, inodes: 0 },
+        localVolumes: { bytes: 0, inodes: 0 },
+      },
+      ...(seenAtMs === undefined
+        ? {}
+        : { diskSeen: { atMs: seenAtMs, isCut: false, deletedBytes: 0 } }),
+    });
+  const signal = 'imagefs.available';
+  const by = (rules: keyof typeof RULE_SETS, extra: Parameters<typeof policy>[0] = {}) =>
+    policy({
+      thresholds: [threshold({ signal })],
+      ranksDisk: true,
+      rules: RULE_SETS[rules],
+      ...extra,
+    });
+  const fat = onDisk('fat', 300 * MI);
+  const slim = onDisk('slim', MI);
+
+  it('is the last one as long as its space is held', () => {
+    const held = { pods: [slim], spaceHeld: true } as const;
+    const own = (rules: keyof typeof RULE_SETS) =>
+      said(
+        story(
+          by(rules),
+          { ...low(0), pods: [fat, slim] },
+          { ...low(1000), ...held, outcome: outcome('fat') },
+          { ...low(20_000), ...held },
+          { ...low(31_000), ...held },
+        ),
+      );
+    expect(own('evictd')).toStrictEqual([
+      'evict fat',
+      'none spaceHeld',
+      'none spaceHeld',
+      'none spaceHeld',
+    ]);
+    expect(own('kubelet')).toStrictEqual([
+      'evict fat',
+      'none spaceHeld',
+      'none spaceHeld',
+      'evict slim',
+    ]);
+  });
+
+  it('is followed by another once what came back is not enough', () => {
+    const results = story(
+      by('evictd'),
+      { ...low(0), pods: [fat, slim] },
+      { ...low(1000), pods: [slim], spaceHeld: true, outcome: outcome('fat') },
+      { ...low(2000), pods: [slim] },
+      { ...low(3000, 60 * MI), pods: [slim] },
+      { ...low(5999, 60 * MI), pods: [slim] },
+      { ...low(6000, 60 * MI), pods: [slim] },
+    );
+    expect(said(results)).toStrictEqual([
+      'evict fat',
+      'none spaceHeld',
+      'none spaceHeld',
+      'none spaceHeld',
+      'none spaceHeld',
+      'evict slim',
+    ]);
+  });
+
+  it('holds up none for memory, nor for PIDs', () => {
+    for (const [other, order] of [
+      ['memory.available', 'memory'],
+      ['pid.available', 'PIDs'],
+    ] as const) {
+      const both = by('evictd', {
+        thresholds: [threshold({ signal }), threshold({ signal: other, value: value('100') })],
+      });
+      const results = story(
+        both,
+        { ...low(0), pods: [fat, slim] },
+        { ...low(1000), pods: [slim], spaceHeld: true, outcome: outcome('fat') },
+        {
+          ...low(2000),
+          observations: [
+            observation(50 * MI, { signal, atMs: 2000 }),
+            observation(50, { signal: other, capacity: 1000, atMs: 2000 }),
+          ],
+          pods: [{ ...slim, pids: 60 }],
+          spaceHeld: true,
+        },
+      );
+      expect(said(results), order).toStrictEqual(['evict fat', 'none spaceHeld', 'evict slim']);
+    }
+  });
+
+  it('is by figures from after the threshold was met', () => {
+    const pods = (seenAtMs: number) => [onDisk('fat', MI, seenAtMs), onDisk('slim', 2 * MI, 1500)];
+    const story_ = (rules: keyof typeof RULE_SETS, seenAtMs: number, nowMs: number) =>
+      said(
+        story(
+          by(rules),
+          { ...low(0, 500 * MI), pods: pods(0) },
+          { ...low(1000), pods: pods(999) },
+          { ...low(nowMs), pods: pods(seenAtMs) },
+        ),
+      );
+    expect(story_('evictd', 999, 2000)).toStrictEqual([
+      'none calm',
+      'none oldFigures',
+      'none oldFigures',
+    ]);
+    expect(story_('evictd', 1000, 2000).at(-1)).toBe('evict slim');
+    // A runtime that tells nothing new holds nobody up for ever.
+    expect(story_('evictd', 999, 15_999).at(-1)).toBe('none oldFigures');
+    expect(story_('evictd', 999, 16_000).at(-1)).toBe('evict slim');
+    expect(story_('kubelet', 999, 2000)[1]).toBe('evict slim');
+  });
+
+  it('does not wait for figures of who may not go, or of whom there are none', () => {
+    const old = { ...onDisk('kept', MI, 0), protectedBecause: 'configured' };
+    const last = lastOf(
+      by('evictd'),
+      { ...low(0, 500 * MI), pods: [] },
+      { ...low(1000), pods: [old, pod('unknown'), onDisk('fat', 300 * MI, 1000)] },
+    );
+    expect(say(last.decision)).toBe('evict fat');
+  });
+});

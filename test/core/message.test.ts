@@ -27,6 +27,33 @@ describe('evictionText of a pod that is not known to be made of containers', () 
     );
   });
 
+  it('tells what a pod has on disks where those are short', () => {
+    const onDisk = (signal: Signal, fields: Partial<PodObservation>) => {
+      const short = cause({
+        threshold: threshold({ signal }),
+        observation: observation(5, { signal }),
+      });
+      return textOf(short, pod('fat', fields)).message.replace(/.*available: \d+\. /, '');
+    };
+    const disk = {
+      root: { bytes: 30 * MI, inodes: 3 },
+      logs: { bytes: 2 * MI, inodes: 1 },
+      localVolumes: { bytes: MI, inodes: 10 },
+    };
+    const uncounted = { ...disk, logs: { bytes: 0, inodes: undefined } };
+    const ephemeralStorageRequestNano = 64n * 10n ** 9n;
+    expect(onDisk('nodefs.available', { disk, ephemeralStorageRequestNano })).toBe(
+      'The pod was using 33Mi, request is 64.',
+    );
+    expect(onDisk('imagefs.available', {})).toBe(
+      'The pod was using an unknown amount, request is 0.',
+    );
+    expect(onDisk('nodefs.inodesFree', { disk })).toBe('The pod was using 14 inodes.');
+    expect(onDisk('nodefs.inodesFree', { disk: uncounted })).toBe(
+      'The pod was using an unknown number of inodes.',
+    );
+  });
+
   it('tells the tasks of a pod where they are short', () => {
     const signal = 'pid.available';
     const short = cause({

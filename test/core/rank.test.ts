@@ -69,6 +69,21 @@ const onDisk = (
   return { disk: { root: of('root'), logs: of('logs'), localVolumes: of('localVolumes') } };
 };
 
+describe('inodes that nobody counts', () => {
+  it('are an unknown use', () => {
+    const uncounted = pod('uncounted', onDisk({ root: [900 * MI, 0] }));
+    const disk = uncounted.disk && {
+      ...uncounted.disk,
+      logs: { bytes: 0, inodes: undefined },
+    };
+    const pods = [{ ...uncounted, disk }, pod('one', onDisk({ root: [MI, 1] }))];
+    const [first, second] = rankWithReasons('nodefs.inodesFree', pods, EVICTD);
+    expect([first?.pod.name, second?.pod.name]).toStrictEqual(['one', 'uncounted']);
+    expect([second?.standing, second?.usageNano]).toStrictEqual(['unknown', undefined]);
+    expect(rankPods('nodefs.available', pods, EVICTD)[0]?.name).toBe('uncounted');
+  });
+});
+
 describe('isEvictedFor', () => {
   const DISK_SIGNALS = SIGNAL_NAMES.filter((signal) => /fs\./.test(signal));
   const OTHERS = SIGNAL_NAMES.filter((signal) => !DISK_SIGNALS.includes(signal));

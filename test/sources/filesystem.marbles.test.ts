@@ -513,11 +513,6 @@ describe('a reading', () => {
     ['more available than there is', { blocksAvailable: 1001n }, { availableBytes: 4_096_000 }],
     ['less than nothing available', { blocksAvailable: 2n ** 64n - 5n }, { availableBytes: 0 }],
     [
-      'no blocks at all',
-      { blocks: 0n, blocksAvailable: 0n },
-      { capacityBytes: 0, availableBytes: 0 },
-    ],
-    [
       'more than a number holds',
       { blocks: 2n ** 60n, blocksAvailable: 2n ** 59n },
       { capacityBytes: Number.MAX_SAFE_INTEGER, availableBytes: Number.MAX_SAFE_INTEGER },

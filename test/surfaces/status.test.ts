@@ -111,6 +111,7 @@ const seen = (
   turn,
   readings: [READING],
   filesystems: [FILESYSTEM],
+  unaccounted: new Map([['nodefs', 20 * MI]]),
   troubles,
   dryRun,
 });
@@ -123,7 +124,17 @@ function shapeOf(one: unknown): unknown {
 }
 
 const LEAK = pod('leak', { workingSetBytes: 700 * MI, atMs: 10_500 });
-const WEB = pod('web', { priority: 9, workingSetBytes: undefined, gracePeriodSeconds: 5 });
+const WEB = pod('web', {
+  priority: 9,
+  workingSetBytes: undefined,
+  gracePeriodSeconds: 5,
+  disk: {
+    root: { bytes: 30 * MI, inodes: 3 },
+    logs: { bytes: 2 * MI, inodes: 1 },
+    localVolumes: { bytes: MI, inodes: 10 },
+  },
+  diskSeen: { atMs: 8000, isCut: false, deletedBytes: 20 * MI },
+});
 const EVICTING = turnOf(sample(10_000, 50 * MI, { pods: [WEB, LEAK] }));
 const EVICTED = outcome(
   'leak',
@@ -246,6 +257,7 @@ describe('statusDocument', () => {
           availableBytes: 'number',
           inodes: 'number',
           inodesFree: 'number',
+          unaccountedBytes: 'number',
           readAt: 'string',
           ageMs: 'number',
           stale: 'boolean',
@@ -284,6 +296,16 @@ describe('statusDocument', () => {
           qosClass: 'string',
           workingSetBytes: 'null',
           pids: 'null',
+          disk: {
+            bytes: 'number',
+            inodes: 'number',
+            rootBytes: 'number',
+            logsBytes: 'number',
+            localVolumesBytes: 'number',
+            unaccountedBytes: 'number',
+            isCut: 'boolean',
+            ageMs: 'number',
+          },
           requestBytes: 'number',
           gracePeriodSeconds: 'number',
           protected: 'null',

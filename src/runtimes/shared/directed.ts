@@ -27,10 +27,21 @@ export interface DirectedInputs extends ClaimInputs {
   readonly directory: PodDirectory;
   /** Tells it which cgroups are pods, and which are none whatever else says so. */
   readonly select: (pods: readonly ClaimedPod[], doubts: readonly Doubt[]) => void;
+  /** What a pod uses of the disks; undefined where it is not known. A kill may wait for it. */
+  readonly diskOf?: ((pod: RuntimePod) => DiskFields | undefined) | undefined;
+  /** Looks on while a pod is ended. */
+  readonly watch?: (
+    pod: RuntimePod,
+    request: EvictRequest,
+    progress$: Observable<EvictProgress>,
+  ) => Observable<EvictProgress>;
   readonly scheduler: SchedulerLike;
   /** Is told when the runtime goes away and comes back, and when it took no note of an end. */
   readonly note: (notice: DirectoryNotice) => void;
 }
+
+/** What of an observation is about disks. */
+export type DiskFields = Pick<PodObservation, 'disk' | 'diskSeen'>;
 
 export type DirectoryNotice =
   | { readonly kind: 'away'; readonly reason: string }
@@ -104,7 +115,7 @@ interface Group {
 
 function joiner(
   claimedAt: (path: string) => ClaimedPod | undefined,
-  { cgroups, pathOf }: DirectedInputs,
+  { cgroups, pathOf, diskOf, watch = (_pod, _request, progress$) => progress$ }: DirectedInputs,
   ending: Ending,
 ): Joiner {
   let groups: ReadonlyMap<string, Group> = new Map();
@@ -137,7 +148,7 @@ function joiner(
         if (claimed.paths.length > 1) joined.set(group.id, group);
         const { owner } = claimed.pod;
         const more = containers === undefined ? { owner } : { owner, containers };
-        return { ...merged, ...more, id: group.id };
+        return { ...merged, ...more, id: group.id, ...diskOf?.(claimed.pod) };
       });
       groups = joined;
       return [...pods, ...others];
@@ -146,15 +157,14 @@ function joiner(
       const group = groups.get(request.podId);
       if (group === undefined) {
         const claimed = claimedAt(pathIn(request.podId));
-        return claimed === undefined
-          ? cgroups.evict(request)
-          : ending.evict(claimed.pod, request, cgroups.evict);
+        if (claimed === undefined) return cgroups.evict(request);
+        return watch(claimed.pod, request, ending.evict(claimed.pod, request, cgroups.evict));
       }
       const { pod } = group.claimed;
       return defer(() => {
         if (request.rehearsal !== true) inFlight.set(pod.id, group);
         const evict = (one: EvictRequest) => evictMembers(cgroups, [...group.members], one);
-        return ending.evict(pod, request, evict).pipe(
+        return watch(pod, request, ending.evict(pod, request, evict)).pipe(
           finalize(() => {
             if (request.rehearsal !== true) inFlight.delete(pod.id);
           }),

@@ -18,8 +18,11 @@ import {
   timeout,
   timer,
 } from 'rxjs';
-import type { PodDirectory, PodListing } from '../../ports/pod-directory.ts';
+import type { DiskTeller } from '../../ports/disk-usage.ts';
+import type { PodDirectory, PodListing, Remains } from '../../ports/pod-directory.ts';
 import type { Reclaimer } from '../../ports/reclaimer.ts';
+
+const NO_RUNTIME = 'no runtime was found yet';
 
 /** How long a candidate may take to list its pods, ms. */
 export const LOOK_LIMIT_MS = 5000;
@@ -131,13 +134,21 @@ export function foundDirectory({
   const toChosen = (act: (directory: PodDirectory) => Observable<never>): Observable<never> =>
     defer(() => {
       if (chosen !== undefined) return act(chosen);
-      return throwError(() => new Error('no runtime was found yet'));
+      return throwError(() => new Error(NO_RUNTIME));
     });
   return {
     listings$: defer(() => chosen?.listings$ ?? search$),
     settle: (pod) => toChosen((directory) => directory.settle(pod)),
     stop: (pod, gracePeriodMs) => toChosen((directory) => directory.stop(pod, gracePeriodMs)),
     answers: () => toChosen((directory) => directory.answers()),
+    disks: {
+      filesystems: () => disksOf(chosen).filesystems(),
+      containers: () => disksOf(chosen).containers(),
+    },
+    remains: {
+      stateOf: (pod) => remainsOf(chosen).stateOf(pod),
+      remove: (pod) => remainsOf(chosen).remove(pod),
+    },
     close: () => {
       closeAllBut(chosen);
       chosen?.close();
@@ -164,6 +175,24 @@ function reclaimerOf(found: () => Reclaimer | undefined): Reclaimer {
     removeSandbox: (id) => current().removeSandbox(id),
     removeImage: (image) => current().removeImage(image),
   };
+}
+
+const NOT_TOLD: DiskTeller = {
+  filesystems: () => Promise.reject(new Error(NO_RUNTIME)),
+  containers: () => Promise.reject(new Error(NO_RUNTIME)),
+};
+
+const NOTHING_LEFT: Remains = {
+  stateOf: () => Promise.reject(new Error(NO_RUNTIME)),
+  remove: () => Promise.reject(new Error(NO_RUNTIME)),
+};
+
+function disksOf(directory: PodDirectory | undefined): DiskTeller {
+  return directory?.disks ?? NOT_TOLD;
+}
+
+function remainsOf(directory: PodDirectory | undefined): Remains {
+  return directory?.remains ?? NOTHING_LEFT;
 }
 
 function lookOf(candidate: Candidate, directory: PodDirectory, listing: PodListing): Look {

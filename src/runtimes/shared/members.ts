@@ -53,7 +53,7 @@ export function containersOf(
   const running = containers.filter(({ isRunning }) => isRunning);
   if (running.length === 0 || running.some(({ cgroup }) => cgroup === undefined)) return undefined;
   return (resource) => {
-    if (resource !== 'memory') return [];
+    if (resource !== 'memory') return undefined;
     const byPath = new Map(members.map((member) => [pathIn(member.id), member]));
     return running.flatMap(({ name, cgroup = '' }) => {
       const member = byPath.get(pathOf(cgroup) ?? '');

@@ -30,6 +30,7 @@ export function criHost(containerd: Containerd): RuntimeHost {
   return {
     kind: 'cri',
     socketPath: containerd.socketPath,
+    flags: [`--pod-logs-dir=${logs}/pods`],
     pid: () => containerd.pid(),
     start: () => containerd.start(),
     remove: async () => {
@@ -60,7 +61,9 @@ export function criHost(containerd: Containerd): RuntimeHost {
       await stop({ id });
     },
     clear: async (node) => {
-      for (const id of made.get(node.path) ?? []) {
+      const { items } = await call<{ readonly items: readonly Listed<string>[] }>('ListPodSandbox');
+      const isThere = (id: string) => items.some((one) => one.id === id);
+      for (const id of (made.get(node.path) ?? []).filter(isThere)) {
         // Refused as long as it has not heard of the end of a container.
         const remove = async (): Promise<true> => {
           await stop({ id });

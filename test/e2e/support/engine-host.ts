@@ -23,6 +23,7 @@ export function engineHost(engine: Engine): RuntimeHost {
   return {
     kind: 'docker',
     socketPath,
+    flags: [],
     pid: () => engine.pid(),
     start: () => engine.start(),
     remove: () => engine.remove(),
@@ -55,7 +56,9 @@ export function engineHost(engine: Engine): RuntimeHost {
     },
     stop: ({ id }) => docker.getContainer(id).stop({ t: 0 }) as Promise<unknown> as Promise<void>,
     clear: async (node) => {
-      for (const id of made.get(node.path) ?? []) {
+      const listed = await docker.listContainers({ all: true });
+      const isThere = (id: string) => listed.some(({ Id }) => Id === id);
+      for (const id of (made.get(node.path) ?? []).filter(isThere)) {
         await docker.getContainer(id).remove({ force: true });
       }
       made.delete(node.path);

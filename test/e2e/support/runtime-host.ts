@@ -25,6 +25,8 @@ export interface RuntimeHost {
   /** What `--runtime` says. */
   readonly kind: 'cri' | 'docker';
   readonly socketPath: string;
+  /** What evictd is to be told beside that. */
+  readonly flags: readonly string[];
   /** The daemon's own pid, that is stopped or killed. */
   pid(): number;
   /** Starts the daemon again after its end. */

@@ -139,12 +139,12 @@ describe('a pod of several cgroups', () => {
     const pods = runtime.observePods();
     expect(pods).toHaveLength(2);
     expect(pods[0]).toMatchObject({ name: 'shop', workingSetBytes: 20 });
-    expect(pods[0]?.containers?.('memory').map(({ name, usedBytes }) => [name, usedBytes])).toEqual(
-      [
-        ['a', 10],
-        ['b', 10],
-      ],
-    );
+    expect(
+      pods[0]?.containers?.('memory')?.map(({ name, usedBytes }) => [name, usedBytes]),
+    ).toEqual([
+      ['a', 10],
+      ['b', 10],
+    ]);
     expect(pods[1]).toBe(other);
   });
 

@@ -1,0 +1,41 @@
+/** What a dead pod leaves with a runtime that speaks CRI v1. */
+import type { Remains } from '../../ports/pod-directory.ts';
+import type { CriClient } from './client.ts';
+
+/** How long a removal may take, ms: large layers are deleted while it is waited for. */
+const REMOVE_DEADLINE_MS = 30_000;
+
+interface Listed {
+  readonly items: readonly { readonly id: string }[];
+}
+
+interface Containers {
+  readonly containers: readonly { readonly podSandboxId: string; readonly state: string }[];
+}
+
+/** gRPC's number for what is not there. */
+const NOT_FOUND = 5;
+
+/** A sandbox goes with its containers. */
+export function criRemains(client: CriClient): Remains {
+  return {
+    remove: async ({ id: podSandboxId }) => {
+      try {
+        await client.call('RemovePodSandbox', { podSandboxId }, REMOVE_DEADLINE_MS);
+      } catch (error) {
+        if ((error as { readonly code?: number }).code !== NOT_FOUND) throw error;
+      }
+    },
+    stateOf: async ({ id }) => {
+      const [{ items }, { containers }] = await Promise.all([
+        client.call<Listed>('ListPodSandbox'),
+        client.call<Containers>('ListContainers'),
+      ]);
+      if (!items.some((one) => one.id === id)) return 'gone';
+      const isRunning = containers.some(
+        ({ podSandboxId, state }) => podSandboxId === id && state === 'CONTAINER_RUNNING',
+      );
+      return isRunning ? 'running' : 'dead';
+    },
+  };
+}
