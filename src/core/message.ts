@@ -64,11 +64,11 @@ export function evictionText(cause: Cause, pod: PodObservation, rules: Rules): E
  */
 function containersFor(
   resource: (typeof SIGNALS)[Signal]['resource'],
-  { containers, hasStats }: PodObservation,
+  pod: PodObservation,
 ): readonly ContainerObservation[] | undefined {
-  if (containers === undefined) return undefined;
-  if (resource === 'memory' || resource === 'ephemeral-storage') return containers(resource);
-  return hasStats === undefined ? undefined : [];
+  if (pod.containers === undefined) return undefined;
+  if (resource === 'memory' || resource === 'ephemeral-storage') return pod.containers(resource);
+  return pod.hasStats === undefined ? undefined : [];
 }
 
 /** The same where it is not about one pod. */

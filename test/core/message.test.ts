@@ -164,11 +164,13 @@ describe('evictionText of a pod of containers', () => {
     ['imagefs.inodesFree', 'inodes'],
     ['pid.available', 'pids'],
   ])('names none for %s, of which nothing can be requested', (signal, resource) => {
-    const one = pod('app', {
-      containers: () => {
-        throw new Error('asked');
-      },
-    });
+    const containers = () => {
+      throw new Error('asked');
+    };
+    // Where no summary tells of it, what the whole uses is said.
+    const { message } = textOf(lowOn(signal, '1000', 5), pod('app', { containers }));
+    expect(message).toMatch(/available: 5\. The pod (was using|had) an unknown number of /);
+    const one = pod('app', { containers, hasStats: true });
     expect(textOf(lowOn(signal, '1000', 5), one)).toStrictEqual({
       message: `The node was low on resource: ${resource}. Threshold quantity: 1k, available: 5. `,
       annotations: {
