@@ -44,6 +44,7 @@ import { SIGNALS } from '../core/signal.ts';
 import { isMet } from '../core/threshold.ts';
 import type { CollectionEvent, CollectionNotice, CollectionPurpose } from '../ports/collection.ts';
 import type { FilesystemNotice, FilesystemReading } from '../ports/filesystem.ts';
+import type { PodDirectory } from '../ports/pod-directory.ts';
 import type { Reclaimer } from '../ports/reclaimer.ts';
 import { diskObservations } from '../sources/disk.ts';
 import { FILESYSTEM_DEADLINE_MS, filesystems } from '../sources/filesystem.ts';
@@ -58,6 +59,14 @@ export const IMAGES_EACH = 5;
 
 /** How long a collection without pressure may take, ms. */
 const PERIODIC_LIMIT_MS = 50_000;
+
+/** What collections need of the daemon. */
+export interface GarbageWiring extends Pick<Wiring, 'scheduler'> {
+  readonly directory?: Pick<PodDirectory, 'reclaimer'> | undefined;
+  readonly current: () => { readonly settings: Settings };
+  /** Measures a filesystem, as {@link measured} does where it is left out. */
+  readonly measure?: (path: string) => Observable<FilesystemNotice>;
+}
 
 type ReclaimDecision = Extract<Decision, { kind: 'reclaim' }>;
 
@@ -98,7 +107,7 @@ export class ImageBook {
  * @param formerImages what a former run knew of images, asked for after the first turn
  */
 export function collections(
-  wiring: Wiring,
+  wiring: GarbageWiring,
   turns$: Observable<Turn>,
   formerImages: () => ImageMemory | undefined,
 ): Observable<CollectionEvent> {
@@ -137,7 +146,7 @@ function isBusy({ state }: Turn): boolean {
 }
 
 function underPressure(
-  wiring: Wiring,
+  wiring: GarbageWiring,
   book: ImageBook,
   { decision, policy }: Decided,
 ): Observable<CollectionEvent> {
@@ -167,7 +176,11 @@ function underPressure(
 }
 
 /** Dead containers at each instant, images at some; at the others a look at them, so that ages are known. */
-function periodically(wiring: Wiring, book: ImageBook, count: number): Observable<CollectionEvent> {
+function periodically(
+  wiring: GarbageWiring,
+  book: ImageBook,
+  count: number,
+): Observable<CollectionEvent> {
   const { settings } = wiring.current();
   const { garbage } = settings;
   const isDue = count > 0;
@@ -185,7 +198,7 @@ function periodically(wiring: Wiring, book: ImageBook, count: number): Observabl
   );
 }
 
-function look({ directory }: Wiring, book: ImageBook): Observable<never> {
+function look({ directory }: GarbageWiring, book: ImageBook): Observable<never> {
   const reclaimer = directory?.reclaimer;
   if (reclaimer === undefined) return EMPTY;
   return defer(() => from(reclaimer.listImages())).pipe(
@@ -245,7 +258,7 @@ function untilLowMark(marks: ImageMarks): (reading: FilesystemReading) => boolea
 
 /** A collection; one that cannot be begun has ended. */
 function carriedOut(
-  wiring: Wiring,
+  wiring: GarbageWiring,
   book: ImageBook,
   purpose: CollectionPurpose,
   path: string | undefined,
@@ -299,7 +312,7 @@ const NOT_BEGUN: CollectionNotice = {
 
 /** What a collection is done with. */
 export function dependenciesOf(
-  { scheduler }: { readonly scheduler: SchedulerLike },
+  { scheduler, measure }: Pick<GarbageWiring, 'scheduler' | 'measure'>,
   reclaimer: Reclaimer,
   book: ImageBook,
   path: string,
@@ -309,7 +322,7 @@ export function dependenciesOf(
     reclaimer,
     scheduler,
     dryRun,
-    measure$: measured(path, scheduler),
+    measure$: measure?.(path) ?? measured(path, scheduler),
     sparedBecause: ({ labels, annotations }) =>
       labelledPod(labels, annotations).protected ? 'protected' : undefined,
     seeImages: (images) => book.see(images),
