@@ -97,6 +97,40 @@ describeWith(DOCKER, 'Docker', () => {
     await isAlive(host, big);
   });
 
+  it('looks at no label longer than anybody reads', async () => {
+    const { leaks, watch, knows, node } = stage(host);
+    const bigLabels = async (name: string, command: readonly string[], Labels: object) => {
+      const { docker } = dockerd;
+      const CgroupParent = `/${path.relative(MEMORY_HIERARCHY, node.path)}`;
+      const HostConfig = { CgroupParent, NetworkMode: 'none' };
+      // In the way of the client itself they would be in the address too, which has a limit.
+      const { Id } = await dial<{ readonly Id: string }>(docker, 'POST', '/containers/create?', {
+        _query: { name },
+        _body: { Image: BUSYBOX_IMAGE, Cmd: command, Labels, HostConfig },
+      });
+      onTestFinished(() => docker.getContainer(Id).remove({ force: true }));
+      await docker.getContainer(Id).start();
+      return { name, id: Id, cgroup: `${CgroupParent.slice(1)}/${Id}` };
+    };
+    const long = 'x'.repeat(2 ** 20);
+    const labels = { 'evictd.priority': long, 'evictd.protected': long, [long.slice(1)]: long };
+    const web = await bigLabels('web', ['hog', '150'], labels);
+    const leak = await leaks('leak', { mib: 300, pauseSeconds: 0.02 });
+    const daemon = await watch();
+    await knows(daemon, [web, leak]);
+    const fault = await daemon.line('a label cannot be read: it counts as not given');
+    expect(fault).toMatchObject({
+      pod: 'web',
+      reason: 'label evictd.priority: longer than 128 characters',
+    });
+    const { pods } = await daemon.status();
+    expect(pods.find(({ name }) => name === 'web')?.protected).toBe('configured');
+    leak.begin();
+    const [eviction] = await daemon.ended(1, LIMIT_MS);
+    expect(eviction).toMatchObject({ pod: 'leak', outcome: 'evicted' });
+    await isAlive(host, web);
+  });
+
   it('finds out what speaks at a socket', async () => {
     const { holds, watch, knows } = stage(host);
     const web = await holds('web', 10);
@@ -156,9 +190,13 @@ function named(name: string): MadePod {
 
 /** What Docker's API has no call for; a path that ends with a question mark takes the body as its query. */
 function ask<T>(docker: Docker, method: string, call: string, body?: object): Promise<T> {
+  return dial(docker, method, `/v4.0.0/libpod/${call}`, body);
+}
+
+function dial<T>(docker: Docker, method: string, call: string, body?: object): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = {
-      path: `/v4.0.0/libpod/${call}`,
+      path: call,
       method,
       options: body ?? {},
       statusCodes: { 200: true, 201: true },

@@ -44,7 +44,7 @@ export function criHost(containerd: Containerd): RuntimeHost {
       const { sandboxId, containerId, cgroup } = await maker.run(parent, name, command, options);
       made.set(node.path, [...(made.get(node.path) ?? []), sandboxId]);
       containers.set(sandboxId, containerId);
-      return { name: `default/${name}`, id: sandboxId, cgroup };
+      return { name: `${options.namespace ?? 'default'}/${name}`, id: sandboxId, cgroup };
     },
     isUp: async ({ id }) => {
       const { items } = await call<{ readonly items: readonly Listed<string>[] }>('ListPodSandbox');

@@ -39,6 +39,8 @@ export interface PodMaker {
 
 export interface PodOptions {
   readonly namespace?: string;
+  /** Below the parent; by default one that is called after the uid. */
+  readonly podCgroup?: string;
   readonly uid?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -82,8 +84,8 @@ export function podMaker(socketPath: string, directory: string): PodMaker {
         image = BUSYBOX_IMAGE,
         ...texts
       } = options;
-      const { sharedCgroup } = options;
-      const cgroup = `${parent}/${sharedCgroup ?? `kubepods/burstable/pod${uid}`}`;
+      const { sharedCgroup, podCgroup } = options;
+      const cgroup = `${parent}/${sharedCgroup ?? podCgroup ?? `kubepods/burstable/pod${uid}`}`;
       const logDirectory = path.join(directory, 'pods', uid);
       mkdirSync(logDirectory, { recursive: true });
       const sandboxConfig = {

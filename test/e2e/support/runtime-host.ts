@@ -17,6 +17,12 @@ export interface RunOptions {
   readonly image?: string;
   /** With CRI: the cgroup, below the node's, in which its containers are made, others' too. */
   readonly sharedCgroup?: string;
+  /** With CRI: the pod's cgroup, below the node's; by default one that is called after its uid. */
+  readonly podCgroup?: string;
+  /** With CRI. */
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
   /** Where the runtime brings up again what has ended. */
   readonly restart?: 'always';
 }
