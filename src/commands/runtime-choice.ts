@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import type { RuntimeChoice, Settings } from '../config/settings.ts';
-import { cgroupOf, type Hierarchy, pathIn } from '../kernel/hierarchy.ts';
+import { cgroupOf, directoryOf, type Hierarchy, pathIn } from '../kernel/hierarchy.ts';
+import { watchGroups } from '../kernel/new-groups.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { PodDirectory } from '../ports/pod-directory.ts';
 import { foundDirectory } from '../runtimes/shared/found.ts';
@@ -40,7 +41,7 @@ export async function openDirectory(
   if (kind === 'cgroup') return undefined;
   const open = (protocol: Protocol, socketPath: string) =>
     protocol === 'cri'
-      ? openCri(socketPath, settings)
+      ? openCri(socketPath, settings, hierarchy)
       : openDocker(socketPath, settings, hierarchy);
   const candidates = socketsFor(kind, endpoint).map(({ name, protocol, path }) => ({
     name,
@@ -79,6 +80,7 @@ const NAMES: Readonly<Record<Protocol, string>> = {
 async function openCri(
   socketPath: string,
   { kubeletRootDir, podLogsDir }: Settings,
+  hierarchy: Hierarchy,
 ): Promise<PodDirectory> {
   const [{ criClient }, { criDirectory }, { criDisks }, { criReclaimer }, { criRemains }] =
     await Promise.all([
@@ -91,8 +93,17 @@ async function openCri(
   const wallClock = (): number => Date.now();
   const client = criClient(`unix://${socketPath}`, wallClock);
   const mountinfo = (): Promise<string> => readFile('/proc/self/mountinfo', 'utf8');
+  const { follow, ...groups } = watchGroups();
   return {
-    ...criDirectory({ client, scheduler: liveScheduler, machineMemoryBytes: totalmem }),
+    ...criDirectory({
+      client,
+      scheduler: liveScheduler,
+      machineMemoryBytes: totalmem,
+      groups: {
+        ...groups,
+        follow: (cgroups) => follow(cgroups.flatMap((one) => directoryOf(hierarchy, one) ?? [])),
+      },
+    }),
     disks: criDisks({ client, kubeletRootDir, podLogsDir, wallClock, mountinfo }),
     reclaimer: criReclaimer(client),
     remains: criRemains(client),

@@ -205,6 +205,14 @@ export function sameGroupIn(
   return directoryIn(bytes, pathIn(hierarchy, directory));
 }
 
+/**
+ * The directory of a cgroup by its path from the root of the hierarchy, as texts; undefined outside of what its
+ * mount shows.
+ */
+export function directoryOf(hierarchy: Hierarchy, path: string): string | undefined {
+  return directoryIn(hierarchy, path.startsWith('/') ? path : `/${path}`);
+}
+
 function directoryIn({ mountPoint, root, namespace }: Hierarchy, path: string): string | undefined {
   if (namespace !== undefined) {
     const depth = namespace.split('/').length - 1;

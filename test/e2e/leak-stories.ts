@@ -137,6 +137,18 @@ export function leakStories(host: () => RuntimeHost): void {
     expect((await daemon.ended(1)).length).toBe(1);
   });
 
+  it('evicts a pod that leaks from its first moment, in place of those that are known for longer', async () => {
+    const { holds, run, watch, knows } = stage(host());
+    const innocent = [await holds('web', 60), await holds('cache', 60)];
+    const daemon = await watch();
+    await knows(daemon, innocent);
+    const leak = await run('leak', ['hog', '600', '20', '0.02']);
+    const evictions = await daemon.ended(1, LIMIT_MS);
+    expect(evictions.map(({ pod, outcome }) => [pod, outcome])).toEqual([[leak.name, 'evicted']]);
+    await isGone(host(), leak);
+    for (const pod of innocent) await isAlive(host(), pod);
+  });
+
   it('has all processes dead beside the runtime’s own stop', async () => {
     const own: number[] = [];
     const signalled: number[] = [];

@@ -1,34 +1,29 @@
 /** The pods of a runtime that speaks CRI v1: sandboxes with their containers. */
 import {
-  catchError,
   defer,
   from,
   ignoreElements,
-  map,
   type Observable,
-  of,
-  repeat,
   type SchedulerLike,
+  switchMap,
+  take,
   timer,
 } from 'rxjs';
-import type {
-  PodDirectory,
-  PodListing,
-  RuntimeContainer,
-  RuntimePod,
-} from '../../ports/pod-directory.ts';
+import type { GroupWatch } from '../../kernel/new-groups.ts';
+import type { PodDirectory, RuntimeContainer, RuntimePod } from '../../ports/pod-directory.ts';
+import { listingsOf } from '../shared/listings.ts';
 import { keptLabels, keptName } from '../shared/texts.ts';
 import type { CriClient } from './client.ts';
 import { ownerOf } from './owner.ts';
 import { bearsUid, type Said, saidIn, type VerboseStatus } from './pod-cgroup.ts';
 import { isKubelets, isNodeCritical, requestBytes } from './requests.ts';
 
-/** How often pods are listed, ms: between two listings a new pod is not known, and goes unseen. */
+/** How often pods are listed, ms: where no cgroup told of a new pod it goes unseen for as long. */
 export const LIST_EACH_MS = 1000;
 
-/** How soon a runtime that is away is asked again: twice as late each time, up to the second, ms. */
-export const FIRST_RETRY_MS = 200;
-export const LAST_RETRY_MS = 5000;
+/** How often, and how many times, they are listed after a cgroup was made, ms: until then it is known. */
+export const NEWCOMER_EACH_MS = 100;
+export const NEWCOMER_LISTINGS = 10;
 
 /** How long the runtime may take to note that a pod was ended, ms: it is told again after that. */
 const SETTLE_DEADLINE_MS = 10_000;
@@ -71,6 +66,8 @@ interface Container {
 export interface CriDirectoryInputs {
   readonly client: CriClient;
   readonly scheduler: SchedulerLike;
+  /** Tells of pods whose cgroups are made; cgroups as in {@link RuntimePod.cgroups}. */
+  readonly groups: GroupWatch;
   /** What a kubelet works requests out against. */
   readonly machineMemoryBytes: () => number;
 }
@@ -79,10 +76,9 @@ const NANO = 1_000_000_000n;
 
 /** Of a sandbox only one that is ready runs anything. */
 export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
-  const { client, scheduler } = inputs;
+  const { client, scheduler, groups } = inputs;
   const ofSandboxes = new Map<string, Said>();
   const ofContainers = new Map<string, Said>();
-  let failures = 0;
   const list = async (): Promise<readonly RuntimePod[]> => {
     const [{ items }, { containers }] = await Promise.all([
       client.call<{ readonly items: readonly Sandbox[] }>('ListPodSandbox'),
@@ -107,38 +103,40 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
     await learn(asked, ofContainers, (containerId) =>
       client.call('ContainerStatus', { containerId, verbose: true }),
     );
-    return ready.flatMap(
+    const pods = ready.flatMap(
       (sandbox) =>
         podOf(inputs, sandbox, byPod.get(sandbox.id) ?? [], ofSandboxes, ofContainers) ?? [],
     );
+    groups.follow(parentsOf(pods));
+    return pods;
   };
-  const listings$ = defer(() => from(list())).pipe(
-    map((pods): PodListing => {
-      failures = 0;
-      return { kind: 'listed', pods, atMs: scheduler.now() };
-    }),
-    catchError((error: Error) => {
-      failures += 1;
-      return of<PodListing>({ kind: 'away', reason: error.message, atMs: scheduler.now() });
-    }),
-    repeat({ delay: () => timer(delayMs(failures), scheduler) }),
+  // The group of a sandbox is there before it is ready, and that before its containers begin.
+  const changes$ = groups.changes$.pipe(
+    switchMap(() => timer(0, NEWCOMER_EACH_MS, scheduler).pipe(take(NEWCOMER_LISTINGS))),
   );
   const told = (method: string, request: object, deadlineMs: number): Observable<never> =>
     defer(() => from(client.call(method, request, deadlineMs))).pipe(ignoreElements());
   return {
-    listings$,
+    listings$: listingsOf({ list, changes$, eachMs: LIST_EACH_MS, scheduler }),
     settle: ({ id }) => told('StopPodSandbox', { podSandboxId: id }, SETTLE_DEADLINE_MS),
     stop: ({ id }, gracePeriodMs) =>
       defer(() => from(stopPod(client, id, gracePeriodMs))).pipe(ignoreElements()),
     answers: () => told('Version', {}, ANSWER_DEADLINE_MS),
-    close: () => client.close(),
+    close: () => {
+      groups.close();
+      client.close();
+    },
   };
 }
 
-function delayMs(failures: number): number {
-  return failures === 0
-    ? LIST_EACH_MS
-    : Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
+/** Where pods lie, and where what holds them does: new ones are made there. */
+function parentsOf(pods: readonly RuntimePod[]): readonly string[] {
+  const parents = pods.flatMap(({ cgroups }) => cgroups.map(parentOf));
+  return [...new Set([...parents, ...parents.map(parentOf)])].filter((one) => one !== '');
+}
+
+function parentOf(cgroup: string): string {
+  return cgroup.slice(0, Math.max(0, cgroup.lastIndexOf('/')));
 }
 
 /** Whether its containers tell what the sandbox does not: a kubelet's requests, or where the pod is. */

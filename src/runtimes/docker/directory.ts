@@ -1,34 +1,14 @@
 /** The pods of a Docker Engine, or of what speaks its API: containers, each by itself or several together. */
 import Docker from 'dockerode';
-import {
-  auditTime,
-  catchError,
-  defer,
-  from,
-  ignoreElements,
-  map,
-  merge,
-  Observable,
-  of,
-  repeat,
-  type SchedulerLike,
-  startWith,
-  switchMap,
-  timer,
-} from 'rxjs';
+import { defer, from, ignoreElements, type SchedulerLike, tap } from 'rxjs';
 import type { Quantity } from '../../core/quantity.ts';
-import type { PodDirectory, PodListing, RuntimePod } from '../../ports/pod-directory.ts';
+import type { PodDirectory, RuntimePod } from '../../ports/pod-directory.ts';
+import { listingsOf } from '../shared/listings.ts';
+import { changesOf } from './events.ts';
 import { type PodGrouping, podsOf, type RunningContainer } from './pods.ts';
 
 /** How often containers are listed although no event told of a change, ms. */
 export const LIST_EACH_MS = 10_000;
-
-/** For how long events are gathered before containers are listed, ms: one that starts has several. */
-export const GATHER_MS = 50;
-
-/** How soon an engine that is away is asked again: twice as late each time, up to the second, ms. */
-export const FIRST_RETRY_MS = 200;
-export const LAST_RETRY_MS = 5000;
 
 /** How long a request may take, ms. */
 const REQUEST_DEADLINE_MS = 2000;
@@ -61,7 +41,7 @@ export interface DockerDirectoryInputs {
   readonly grouping: PodGrouping;
 }
 
-/** What of a container does not change while it runs. */
+/** What of a container does not change untold. */
 interface Details {
   readonly processCgroup: string;
   readonly memoryRequest: Quantity | undefined;
@@ -77,7 +57,6 @@ export function dockerDirectory({
   // Without a timeout of its own: that would end the stream of events, and a stop with a grace.
   const docker = new Docker({ socketPath });
   const details = new Map<string, Details>();
-  let failures = 0;
   const list = async (): Promise<readonly RuntimePod[]> => {
     const [listed, podmanPods] = await Promise.all([
       docker.listContainers({ abortSignal: deadline() }),
@@ -102,29 +81,14 @@ export function dockerDirectory({
     });
     return podsOf(running, grouping);
   };
-  const listings$ = defer(() => from(list())).pipe(
-    map((pods): PodListing => {
-      failures = 0;
-      return { kind: 'listed', pods, atMs: scheduler.now() };
+  const changes$ = changesOf(docker, scheduler).pipe(
+    tap((id) => {
+      // It may ask for more memory than before, or have been started anew.
+      if (id !== undefined) details.delete(id);
     }),
-    catchError((error: Error) => {
-      failures += 1;
-      return of<PodListing>({ kind: 'away', reason: error.message, atMs: scheduler.now() });
-    }),
-  );
-  const delayMs = (): number =>
-    failures === 0 ? LIST_EACH_MS : Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
-  // Each change begins a listing anew, and with it the wait for the next one.
-  const changes$ = eventsOf(docker).pipe(
-    catchError(() => of(undefined)),
-    repeat({ delay: () => timer(LAST_RETRY_MS, scheduler) }),
-    auditTime(GATHER_MS, scheduler),
   );
   return {
-    listings$: merge(changes$).pipe(
-      startWith(undefined),
-      switchMap(() => listings$.pipe(repeat({ delay: () => timer(delayMs(), scheduler) }))),
-    ),
+    listings$: listingsOf({ list, changes$, eachMs: LIST_EACH_MS, scheduler }),
     settle: (pod) => defer(() => from(stopped(docker, pod, 0))).pipe(ignoreElements()),
     stop: (pod, gracePeriodMs) =>
       defer(() => from(stopped(docker, pod, gracePeriodMs))).pipe(ignoreElements()),
@@ -223,21 +187,4 @@ async function stopped(docker: Docker, pod: RuntimePod, graceMs: number): Promis
 function unlessStopped(error: { readonly statusCode?: number }): void {
   const { statusCode } = error;
   if (statusCode !== NOT_MODIFIED && statusCode !== NOT_FOUND) throw error;
-}
-
-/** Emits at each change of a container; completes or errors when the engine ends the stream. */
-function eventsOf(docker: Docker): Observable<undefined> {
-  return new Observable((subscriber) => {
-    const abort = new AbortController();
-    const filters = { type: ['container'], event: ['start', 'die', 'rename', 'update'] };
-    docker
-      .getEvents({ filters: JSON.stringify(filters), abortSignal: abort.signal })
-      .then((stream) => {
-        stream.on('data', () => subscriber.next(undefined));
-        stream.on('end', () => subscriber.complete());
-        stream.on('error', (error) => subscriber.error(error));
-      })
-      .catch((error: unknown) => subscriber.error(error));
-    return () => abort.abort();
-  });
 }
