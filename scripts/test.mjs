@@ -1,7 +1,8 @@
 // npm test: builds, then runs every suite and adds up what they say.
 //
-//   node scripts/test.mjs            everything; core is measured for coverage
-//   node scripts/test.mjs ARGUMENTS  one run of vitest with these arguments, no coverage
+//   node scripts/test.mjs                 everything; core is measured for coverage
+//   node scripts/test.mjs --without=NAME  the same but for a project of vitest.config.ts
+//   node scripts/test.mjs ARGUMENTS       one run of vitest with these arguments, no coverage
 //
 // The unit tests are a run of their own, since counting what is covered slows a process down and
 // the kernel tests measure time. The last line is `N passed, N failed, N skipped`; the exit status
@@ -20,9 +21,20 @@ const limitMinutes = process.env.EVICTD_COUNTS === 'full' ? 150 : 20;
 const deadlineMs = performance.now() + limitMinutes * 60_000;
 
 const everything = [
-  ['--project', 'unit', '--coverage.enabled'],
-  ['--project', 'native-*', '--project', 'kernel', '--project', 'package'],
+  { projects: ['unit'], args: ['--coverage.enabled'] },
+  { projects: ['native-*', 'kernel', 'e2e', 'package'], args: [] },
 ];
+
+/** What vitest is run with, once for each. */
+function suitesFor(args) {
+  const [first = '', ...others] = args;
+  const without = /^--without=(.*)$/.exec(first)?.[1];
+  if (args.length > 0 && (without === undefined || others.length > 0)) return [args];
+  return everything.map((one) => [
+    ...one.projects.filter((name) => name !== without).flatMap((name) => ['--project', name]),
+    ...one.args,
+  ]);
+}
 
 function build() {
   const { status } = spawnSync(process.execPath, [path.join(root, 'scripts/prepare.mjs')], {
@@ -88,7 +100,7 @@ async function main() {
       refuse(`the native addon is missing, run npm install with a compiler: ${missing}`);
     }
     const args = process.argv.slice(2);
-    for (const suite of args.length > 0 ? [args] : everything) {
+    for (const suite of suitesFor(args)) {
       const totals = await run(suite);
       add(totals);
     }

@@ -2,6 +2,9 @@ import { writeFileSync } from 'node:fs';
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
 import { FULL } from './counts.ts';
 
+/** Projects of which each test has a line in an acceptance run. */
+const TOLD: readonly string[] = ['kernel', 'e2e'];
+
 /** The outcome of a run. What failed outside of a test (a file, a hook) counts as failed. */
 export interface Totals {
   readonly passed: number;
@@ -23,7 +26,7 @@ export class Counts implements Reporter {
 
   onTestCaseResult(test: TestCase): void {
     const figures = test.meta().figures ?? [];
-    if (!FULL || (test.project.name !== 'kernel' && figures.length === 0)) return;
+    if (!FULL || (!TOLD.includes(test.project.name) && figures.length === 0)) return;
     const { state } = test.result();
     this.#print(`accept: ${state}: ${[test.fullName, ...figures].join(': ')}`);
   }
