@@ -37,6 +37,7 @@ if (engine === 'daemon') (await import('../../dist/commands/engine.js')).tuneEng
 const { scenarioSettings } = await import('../../dist/config/scenario-config.js');
 const { withContainerfs } = await import('../../dist/core/containerfs.js');
 const { podSpec } = await import('../../dist/core/pod-spec.js');
+const { RECLAIM_FUNCTIONS } = await import('../../dist/core/reclaim.js');
 const { RULE_SETS } = await import('../../dist/core/rules.js');
 const { INITIAL_STATE } = await import('../../dist/core/state.js');
 const { step } = await import('../../dist/core/step.js');
@@ -63,7 +64,7 @@ const policy = {
   thresholds: withContainerfs(settings.policy.thresholds, node, rules).later,
   layout: 'single',
   ranksDisk: true,
-  reclaims: true,
+  reclaims: RECLAIM_FUNCTIONS,
 };
 
 /**
