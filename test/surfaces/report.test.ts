@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { describe, expect, it } from 'vitest';
 import type { ReadSample, Turn } from '../../src/core/pipeline.ts';
 import type { Policy } from '../../src/core/policy.ts';
+import { RECLAIM_FUNCTIONS } from '../../src/core/reclaim.ts';
 import { RULE_SETS } from '../../src/core/rules.ts';
 import type { Snapshot } from '../../src/core/snapshot.ts';
 import { INITIAL_STATE } from '../../src/core/state.ts';
@@ -18,6 +19,7 @@ import {
 } from '../../src/surfaces/report.ts';
 import {
   MI,
+  observation,
   outcome,
   pod,
   policy,
@@ -492,5 +494,50 @@ describe('reportOomKill', () => {
       ['warn', 'degraded', { part: 'OOM kills', reason: 'EACCES' }],
       ['info', 'no longer degraded', { part: 'OOM kills' }],
     ]);
+  });
+});
+
+describe('C23 (k/k#129616): nodefs is short, images lie elsewhere', () => {
+  const low: ReadSample = {
+    nowMs: 0,
+    observations: [observation(8 * MI, { signal: 'nodefs.available', capacity: 100 * MI })],
+    pods: [],
+  };
+  const by = (overrides: Partial<Policy>): Policy =>
+    policy({
+      thresholds: [threshold({ signal: 'nodefs.available', value: value('10%') })],
+      layout: 'dedicatedImagefs',
+      ranksDisk: true,
+      reclaims: RECLAIM_FUNCTIONS,
+      ...overrides,
+    });
+  const said = (overrides: Partial<Policy>) =>
+    linesOf(by(overrides), low)[0]?.filter(([, text]) => !text.includes('threshold'));
+
+  it('dead containers go first, and it is said that image GC would not help', () => {
+    const lines = said({});
+    expect(lines?.map(([level, text]) => `${level}: ${text}`)).toStrictEqual([
+      'warn: node condition set',
+      'info: collecting what nobody uses',
+      'info: image GC would not help nodefs',
+      'warn: event',
+    ]);
+    expect(lines?.[1]?.[2]).toMatchObject({
+      functions: ['containers'],
+      signal: 'nodefs.available',
+    });
+    expect(lines?.[2]?.[2]).toStrictEqual({
+      signal: 'nodefs.available',
+      layout: 'dedicatedImagefs',
+    });
+  });
+
+  it.each<[string, Partial<Policy>]>([
+    ['images are collected too', { layout: 'single' }],
+    ['no images are collected at all', { reclaims: ['containers'] }],
+  ])('is not said where %s', (_, overrides) => {
+    expect(said(overrides)?.map(([, text]) => text)).not.toContain(
+      'image GC would not help nodefs',
+    );
   });
 });
