@@ -8,7 +8,7 @@
  * - A rule about a cgroup matches a pod that has it.
  * - Of several rules that match a pod the first one counts.
  */
-import { compilePodRules, matchesGlob } from './pod-globs.ts';
+import { compilePodRules, isGlob, matchesGlob } from './pod-globs.ts';
 import { type CgroupRule, isCgroupRule, type PodRule, type RuntimeRule } from './settings.ts';
 
 /** A pod as far as rules look at it. All texts are from outside. */
@@ -67,5 +67,6 @@ function hasLabels(
 /** Whether a text is what a glob stands for; without a glob any is, and none too. */
 function isUnder(glob: string | undefined, text: string | undefined): boolean {
   if (glob === undefined) return true;
-  return text !== undefined && text.length <= MAX_MATCHED && matchesGlob(glob, text);
+  if (text === undefined || text.length > MAX_MATCHED) return false;
+  return isGlob(glob) ? matchesGlob(glob, text) : glob === text;
 }

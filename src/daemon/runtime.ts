@@ -69,9 +69,23 @@ export function runtimeOf(
   let doubts: readonly Doubt[] = [];
   const pathOf = (cgroup: string): string | undefined => pathInNode(node, cgroup);
   const tellFaults = oncePerPod<LabelFault>((fault) => note({ kind: 'fault', fault }));
+  // Most pods of a listing are those of the one before.
+  let known = {
+    rules: settings.podRules,
+    ruleOf: compileRuntimeRules(settings.podRules),
+    found: new WeakMap<RuntimePod, PodFieldsFound>(),
+  };
+  const fieldsOf = (one: ClaimedPod): PodFieldsFound => {
+    const found = known.found.get(one.pod) ?? podFieldsOf(one, pathOf, known.ruleOf);
+    known.found.set(one.pod, found);
+    return found;
+  };
   const select = (): void => {
-    const ruleOf = compileRuntimeRules(current.podRules);
-    const found = claimed.map((pod) => podFieldsOf(pod, pathOf, ruleOf));
+    const { podRules } = current;
+    if (known.rules !== podRules) {
+      known = { rules: podRules, ruleOf: compileRuntimeRules(podRules), found: new WeakMap() };
+    }
+    const found = claimed.map(fieldsOf);
     cgroups.select(directedSelection(found, doubts, current));
     tellFaults(found.flatMap(({ faults }) => faults));
   };

@@ -2,7 +2,6 @@
  * A runtime whose pods a directory names: they are read and ended through their cgroups, and what runs them
  * is told afterwards.
  */
-import { isDeepStrictEqual } from 'node:util';
 import {
   defer,
   filter,
@@ -20,6 +19,7 @@ import { type ClaimedPod, type ClaimInputs, claimsOf, type Doubt } from './claim
 import { type Ending, type EndingNotice, endingOf } from './ending.ts';
 import { containersOf, evictMembers, mergedObservation } from './members.ts';
 import { oncePerPod } from './once-per-pod.ts';
+import { reused } from './same.ts';
 
 export interface DirectedInputs extends ClaimInputs {
   /** What reads and ends cgroups. */
@@ -75,9 +75,10 @@ export function directedRuntime(inputs: DirectedInputs): Runtime {
     const wasAway = trouble !== undefined;
     trouble = undefined;
     // Most listings tell nothing new.
-    if (!isDeepStrictEqual(listed, listing.pods)) {
-      listed = listing.pods;
-      const { pods, doubts } = claimsOf(listing.pods, inputs);
+    const now = reused(listed ?? [], listing.pods);
+    if (listed !== now) {
+      listed = now;
+      const { pods, doubts } = claimsOf(now, inputs);
       byPath = new Map(pods.flatMap((one) => one.paths.map((path) => [path, one] as const)));
       select(pods, doubts);
       tellDoubt(doubts);
