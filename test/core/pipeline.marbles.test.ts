@@ -66,6 +66,7 @@ function play({ scheduler }: Marbles, scene: Scene) {
     pollAfterMs: () => pollAfterMs,
     podsIntervalMs: scene.podsIntervalMs ?? 3_600_000,
     ...(scene.reclaimed$ === undefined ? {} : { reclaimed$: scene.reclaimed$ }),
+    ...(scene.holdsSpace === undefined ? {} : { holdsSpace: scene.holdsSpace }),
     ...(scene.initialState === undefined ? {} : { initialState: scene.initialState }),
   };
   return { turns$: evictionPipeline(inputs, () => by, scheduler), reads, podReads };
@@ -103,6 +104,16 @@ describe('evictionPipeline', () => {
         d: 'due calm',
       });
       helpers.expectSubscriptions(wakeups$.subscriptions).toBe(until);
+    });
+  });
+
+  it('takes along whether space is held that a pod left', () => {
+    marbles((helpers) => {
+      const wakeups$ = helpers.hot('--w---w--');
+      const { scheduler } = helpers;
+      const { turns$ } = play(helpers, { wakeups$, holdsSpace: () => scheduler.now() < 4 });
+      const held$ = turns$.pipe(map(({ sample }) => sample.spaceHeld ?? false));
+      helpers.expectObservable(held$, '^-------!').toBe('--t---f--', { t: true, f: false });
     });
   });
 
