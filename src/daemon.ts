@@ -22,6 +22,7 @@ import {
   share,
   shareReplay,
   startWith,
+  take,
   tap,
 } from 'rxjs';
 import { execute } from './actions/executor.ts';
@@ -86,6 +87,8 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   const { scheduler, logger } = inputs;
   let given = inputs.settings;
   let current: Current = currentOf(inputs, inputs.settings, []);
+  const answered$ = new ReplaySubject<void>(1);
+  if (inputs.directory === undefined) answered$.next();
   const disks = createDisks({
     pods: () => runtime.pods(),
     filesystems: () => current.view.filesystems(),
@@ -129,10 +132,12 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       case 'away':
         logger.warn({ part: RUNTIME, reason: notice.reason }, 'degraded');
         degraded$.next({ kind: 'degraded', part: RUNTIME, reason: notice.reason });
+        answered$.next();
         return;
       case 'back':
         logger.info({ pods: notice.pods }, 'the runtime answers');
         degraded$.next({ kind: 'degraded', part: RUNTIME, reason: undefined });
+        answered$.next();
         readNow$.next();
         return;
       case 'unsettled': {
@@ -255,6 +260,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   );
 
   return {
+    answered$: answered$.pipe(take(1)),
     model$,
     ready$: readyOf(wiring, turns$, paths$),
     turns: (intervalMs) =>

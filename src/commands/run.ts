@@ -40,6 +40,9 @@ import type { Reloaded, TellHangups } from './reload.ts';
 import { openDirectory } from './runtime-choice.ts';
 import { packageVersion } from './version.ts';
 
+/** How long what runs the pods is waited for at the start, ms: one that hangs must not hold up the node's watch. */
+const FIRST_ANSWER_MS = 1000;
+
 /** How long log lines may take to get out at the end, ms. */
 const FLUSH_LIMIT_MS = 500;
 /** How long the state file may take to be read and to be written at the start, and at the end, ms. */
@@ -111,6 +114,8 @@ export async function runCommand(
   raisePriority(settings, addon, daemon);
   const stateFile = keeping?.store.path;
   const socket = await openSocket({ node, hostName, daemon, log, clock, stateFile });
+  // An eviction of a former run is taken up in the first turn, and rehearsed on pods: they must be known.
+  await firstValueFrom(race(daemon.answered$, timer(FIRST_ANSWER_MS, liveScheduler)));
   daemon.rehearse();
   daemon.ready$.subscribe((turn) => {
     const { observations } = turn.sample;

@@ -47,6 +47,8 @@ export interface Keeping {
 
 /** A daemon that is wired, and runs once it is started. */
 export interface Daemon {
+  /** Emits once, when what runs the pods has said what there is, or that it is away; at once without one. */
+  readonly answered$: Observable<void>;
   /** What it believes: the last value at once, then every change. Hot once started. */
   readonly model$: Observable<Model>;
   /** Emits once, when every threshold is armed and read, and completes. */

@@ -1,8 +1,9 @@
 /** Containers that are one pod together, who comes straight back, and which runtime is found. */
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type Docker from 'dockerode';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { privateDirectory } from '../kernel/support/daemon.ts';
 import { MEMORY_HIERARCHY } from '../support/cgroup.ts';
 import { describeWith } from '../support/skip.ts';
 import { until } from '../support/wait.ts';
@@ -95,6 +96,38 @@ describeWith(DOCKER, 'Docker', () => {
     const { comebacks } = await daemon.status();
     expect(comebacks).toMatchObject([{ owner: 'container leak', pod: 'leak', returns: 1 }]);
     await isAlive(host, big);
+  });
+
+  it('goes on with the eviction that a former run was at, also of a project', async () => {
+    const { holds, leaks, watch, knows } = stage(host);
+    const front = await holds('front', 30, of('shop'));
+    const traps = 'trap "" TERM';
+    const back = await leaks('back', { mib: 330, pauseSeconds: 0.02, traps, ...of('shop') });
+    const web = await holds('web', 20);
+    const args = [
+      ...['--docker-pods=compose', `--state-dir=${privateDirectory()}`],
+      ...['--eviction-hard=', '--eviction-soft=memory.available<150Mi'],
+      ...[
+        '--eviction-soft-grace-period=memory.available=300ms',
+        '--eviction-max-pod-grace-period=8',
+      ],
+    ];
+    const first = await watch(args);
+    await knows(first, [named('shop'), web]);
+    back.begin();
+    await first.line('evicting', ({ pod }) => pod === 'shop');
+    const file = (await first.status()).state?.file ?? '';
+    const isKept = () => readFileSync(file, 'utf8').includes('shop');
+    await until('that is written down', isKept, { limitMs: LIMIT_MS });
+    process.kill(first.pid, 'SIGKILL');
+    await first.exited;
+    expect(pidsBelow(back.cgroup).length).toBeGreaterThan(0);
+    const second = await watch(args);
+    await second.line('the eviction of a former run goes on', ({ pod }) => pod === 'shop');
+    const evictions = await second.ended(1, LIMIT_MS);
+    expect(evictions.map(({ pod, outcome }) => [pod, outcome])).toEqual([['shop', 'evicted']]);
+    for (const pod of [front, back]) await isGone(host, pod);
+    await isAlive(host, web);
   });
 
   it('looks at no label longer than anybody reads', async () => {
