@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { criClient } from '../../src/runtimes/cri/client.ts';
 import { type Daemon, MAIN, privateDirectory, startDaemon } from '../kernel/support/daemon.ts';
 import { MI } from '../kernel/support/node.ts';
 import { MEMORY_HIERARCHY } from '../support/cgroup.ts';
@@ -10,6 +11,7 @@ import { describeWith } from '../support/skip.ts';
 import { isAlive, isGone, stage } from './leak-stories.ts';
 import { startContainerd } from './support/containerd.ts';
 import { criHost } from './support/cri-host.ts';
+import { BUSYBOX_IMAGE } from './support/image.ts';
 import type { RuntimeHost } from './support/runtime-host.ts';
 
 const LIMIT_MS = 30_000;
@@ -155,7 +157,8 @@ describeWith(NEEDS, 'pods of containerd that claim anything', () => {
     const labels = { tier: 'x', 'evictd.priority': '500' };
     const dns = await holds('dns', 150, { namespace: 'kube-system' });
     const batch = await holds('batch-1', 30, { labels });
-    const plain = await holds('batch-2', 40);
+    // As a kubelet has it made: by the id of its image.
+    const plain = await holds('batch-2', 40, { image: await idOf(host, BUSYBOX_IMAGE) });
     const mib = Math.ceil((440 * MI - node.cgroup.usageBytes()) / MI);
     const high = await leaks('high', { mib, labels: { 'evictd.priority': '1000' } });
     const daemon = await watch(['--eviction-hard=memory.available<100Mi', `--config=${file}`]);
@@ -182,6 +185,14 @@ describeWith(NEEDS, 'pods of containerd that claim anything', () => {
     for (const pod of [dns, batch, high]) await isAlive(host, pod);
   });
 });
+
+async function idOf({ socketPath }: RuntimeHost, name: string): Promise<string> {
+  const client = criClient(`unix://${socketPath}`, () => Date.now());
+  type Images = readonly { readonly id: string; readonly repoTags: readonly string[] }[];
+  const { images } = await client.call<{ readonly images: Images }>('ListImages');
+  client.close();
+  return images.find(({ repoTags }) => repoTags.includes(name))?.id ?? '';
+}
 
 /** What `evictd status` prints. */
 function statusText({ socketPath }: Daemon): string {

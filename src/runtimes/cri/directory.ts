@@ -14,6 +14,7 @@ import type { PodDirectory, RuntimeContainer, RuntimePod } from '../../ports/pod
 import { listingsOf } from '../shared/listings.ts';
 import { keptLabels, keptName } from '../shared/texts.ts';
 import type { CriClient } from './client.ts';
+import { imageNames } from './image-names.ts';
 import { ownerOf } from './owner.ts';
 import { bearsUid, type Said, saidIn, type VerboseStatus } from './pod-cgroup.ts';
 import { isKubelets, isNodeCritical, requestBytes } from './requests.ts';
@@ -58,9 +59,14 @@ interface Container {
   readonly id: string;
   readonly podSandboxId: string;
   readonly metadata: { readonly name: string } | null;
-  readonly image: { readonly image: string } | null;
+  readonly image: { readonly image: string; readonly userSpecifiedImage: string } | null;
   readonly state: string;
   readonly labels: Readonly<Record<string, string>>;
+}
+
+/** With what its image is called. */
+interface Named extends Container {
+  readonly imageName: string;
 }
 
 export interface CriDirectoryInputs {
@@ -79,6 +85,7 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
   const { client, scheduler, groups } = inputs;
   const ofSandboxes = new Map<string, Said>();
   const ofContainers = new Map<string, Said>();
+  const names = imageNames(client);
   const list = async (): Promise<readonly RuntimePod[]> => {
     const [{ items }, { containers }] = await Promise.all([
       client.call<{ readonly items: readonly Sandbox[] }>('ListPodSandbox'),
@@ -88,9 +95,11 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
     await learn(ready, ofSandboxes, (podSandboxId) =>
       client.call('PodSandboxStatus', { podSandboxId, verbose: true }),
     );
+    names.learn(containers.slice(0, MOST_LISTED).map(imageOf));
     const byId = new Map(ready.map((sandbox) => [sandbox.id, sandbox]));
-    const byPod = new Map<string, Container[]>();
-    for (const container of containers.slice(0, MOST_LISTED)) {
+    const byPod = new Map<string, Named[]>();
+    for (const one of containers.slice(0, MOST_LISTED)) {
+      const container = { ...one, imageName: names.nameOf(imageOf(one)) };
       const ofPod = byPod.get(container.podSandboxId);
       if (ofPod === undefined) byPod.set(container.podSandboxId, [container]);
       else ofPod.push(container);
@@ -145,6 +154,12 @@ function tellsMore({ metadata }: Sandbox, said: Said | undefined): boolean {
   return parent !== undefined && (isKubelets(parent) || !bearsUid(parent, metadata?.uid ?? ''));
 }
 
+/** What it was asked for; a kubelet asks by an id, and newer ones say beside it what that was made of. */
+function imageOf({ image }: Container): string {
+  const { userSpecifiedImage = '', image: asked = '' } = image ?? {};
+  return userSpecifiedImage === '' ? asked : userSpecifiedImage;
+}
+
 function isRunning({ state }: Container): boolean {
   return state === 'CONTAINER_RUNNING';
 }
@@ -152,7 +167,7 @@ function isRunning({ state }: Container): boolean {
 function podOf(
   { machineMemoryBytes }: CriDirectoryInputs,
   { id, metadata, labels, annotations }: Sandbox,
-  own: readonly Container[],
+  own: readonly Named[],
   ofSandboxes: ReadonlyMap<string, Said>,
   ofContainers: ReadonlyMap<string, Said>,
 ): RuntimePod | undefined {
@@ -202,15 +217,15 @@ function apart(
 }
 
 function containerOf(
-  container: Container,
+  container: Named,
   cgroup: string | undefined,
   memoryRequestBytes: number | undefined,
 ): RuntimeContainer {
-  const { id, metadata, image, labels } = container;
+  const { id, metadata, labels, imageName } = container;
   return {
     id,
     name: keptName(metadata?.name ?? ''),
-    image: keptName(image?.image ?? ''),
+    image: keptName(imageName),
     isRunning: isRunning(container),
     cgroup,
     labels: keptLabels(labels),
