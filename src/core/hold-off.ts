@@ -13,11 +13,20 @@ export const LAST_HOLD_MS = 300_000;
 /** How many owners are remembered; those that were evicted longest ago are forgotten beyond it. */
 export const OWNER_LIMIT = 1000;
 
+/** What brings a pod back, and its other pods that were there when its eviction was decided. */
+export interface Ownership {
+  readonly owner: string;
+  /** Their ids: they have not come back, but stayed. */
+  readonly siblings: readonly string[];
+}
+
 /** What is remembered of one owner. */
 export interface Comeback {
   /** The pod that was evicted last. */
   readonly podId: string;
   readonly podName: string;
+  /** Its other pods that were there then, by id. */
+  readonly siblings: ReadonlySet<string>;
   /** What it was evicted for; undefined for a limit of its own. */
   readonly signal: Signal | undefined;
   /** Monotonic ms. */
@@ -38,10 +47,20 @@ export const NO_COMEBACKS: Comebacks = new Map();
 /** The pod whose eviction ended. */
 export type EvictedPod = Pick<Comeback, 'podId' | 'podName' | 'signal'>;
 
+/** What brings a pod back; undefined where that is not known. */
+export function ownershipOf(
+  { id, owner }: PodObservation,
+  pods: readonly PodObservation[] = [],
+): Ownership | undefined {
+  if (owner === undefined) return undefined;
+  const siblings = pods.filter((one) => one.owner === owner && one.id !== id);
+  return { owner, siblings: siblings.map((one) => one.id) };
+}
+
 /** Remembers an eviction; one of a pod that had come back holds its owner off. */
 export function afterEviction(
   before: Comebacks,
-  owner: string,
+  { owner, siblings }: Ownership,
   pod: EvictedPod,
   nowMs: number,
 ): Comebacks {
@@ -51,6 +70,7 @@ export function afterEviction(
   comebacks.delete(owner);
   comebacks.set(owner, {
     ...pod,
+    siblings: new Set(siblings),
     evictedAtMs: nowMs,
     returns,
     backAtMs: undefined,
@@ -80,8 +100,8 @@ export function withReturns(
   }
   for (const { owner, id, protectedBecause } of pods) {
     const known = owner === undefined || changed.has(owner) ? undefined : before.get(owner);
-    if (known === undefined || known.backAtMs !== undefined || known.podId === id) continue;
-    if (protectedBecause !== undefined) continue;
+    if (known === undefined || known.backAtMs !== undefined) continue;
+    if (protectedBecause !== undefined || !isNew(known, id)) continue;
     changed.set(owner as string, { ...known, returns: known.returns + 1, backAtMs: nowMs });
   }
   if (changed.size === 0) return before;
@@ -91,6 +111,11 @@ export function withReturns(
     else comebacks.set(owner, comeback);
   }
   return comebacks;
+}
+
+/** Whether a pod of the owner was not there when the last one was evicted. */
+function isNew({ podId, siblings }: Comeback, id: string): boolean {
+  return id !== podId && !siblings.has(id);
 }
 
 /** What an eviction is to come to. */
@@ -147,6 +172,7 @@ function placeOf(
 ): -1 | 0 | 1 {
   const comeback = pod.owner === undefined ? undefined : comebacks.get(pod.owner);
   if (comeback?.backAtMs === undefined || comeback.signal !== signal) return 0;
+  if (!isNew(comeback, pod.id)) return 0;
   if (nowMs >= comeback.heldUntilMs) return -1;
   return givesBack(pod, signal) >= missing ? 0 : 1;
 }

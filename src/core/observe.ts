@@ -72,9 +72,10 @@ function comebacksOf(
   { kind, podId, podName }: EvictionOutcome,
   nowMs: number,
 ): State['comebacks'] {
-  const owner = inFlight?.owner;
-  if (owner === undefined || kind !== 'evicted' || rules.comeback === 'kubelet') return comebacks;
-  return afterEviction(comebacks, owner, { podId, podName, signal: inFlight?.signal }, nowMs);
+  const ownership = inFlight?.ownership;
+  const isForgotten = kind !== 'evicted' || rules.comeback === 'kubelet';
+  if (ownership === undefined || isForgotten) return comebacks;
+  return afterEviction(comebacks, ownership, { podId, podName, signal: inFlight?.signal }, nowMs);
 }
 
 /** The figures that an eviction was decided on may decide again where it came to nothing. */

@@ -1,12 +1,20 @@
 /** What a decision leaves for the next step. */
 import { isRankedWhileCalm } from './decide.ts';
 import type { Cause, Decision } from './decision.ts';
+import { type Ownership, ownershipOf } from './hold-off.ts';
 import type { SignalObservation } from './observation.ts';
 import { dueSignal } from './observe.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
 import { announcedBy, type Concluded } from './policy-events.ts';
-import { copied, type Impossibility, type NextState, type Sample, type State } from './state.ts';
+import {
+  copied,
+  type Impossibility,
+  type InFlight,
+  type NextState,
+  type Sample,
+  type State,
+} from './state.ts';
 
 /** What the decision, and whatever was decided the sample, changes in the state. */
 export function remember(policy: Policy, state: State, decision: Decision, sample: Sample): State {
@@ -31,21 +39,23 @@ export function remember(policy: Policy, state: State, decision: Decision, sampl
       if (cause === undefined) after.overLimits = state.overLimits.slice(1);
       else after.unmeasured = undefined;
       const signal = cause?.threshold.signal;
-      after.inFlight = { ...ownerIn(pod), podId: pod.id, podName: pod.name, signal, hard };
+      const { id: podId, name: podName } = pod;
+      const ownership = ownershipOf(pod, sample.pods);
+      after.inFlight = { ...owned(ownership), podId, podName, signal, hard };
       return after;
     }
     case 'escalate': {
       const after = seenAnew(policy, state, decision, sample);
       const { podId, podName, cause } = decision;
       const { signal } = cause.threshold;
-      after.inFlight = { ...ownerIn(state.inFlight), podId, podName, signal, hard: true };
+      after.inFlight = { ...owned(state.inFlight?.ownership), podId, podName, signal, hard: true };
       return after;
     }
   }
 }
 
-function ownerIn(one: { readonly owner?: string } | undefined): { readonly owner?: string } {
-  return one?.owner === undefined ? {} : { owner: one.owner };
+function owned(ownership: Ownership | undefined): Pick<InFlight, 'ownership'> {
+  return ownership === undefined ? {} : { ownership };
 }
 
 type Nothing = Extract<Decision, { kind: 'none' }>;

@@ -2,7 +2,7 @@
 import type { ConditionsObserved } from './conditions.ts';
 import type { Cause, EvictionOutcome } from './decision.ts';
 import type { FirstObserved } from './grace.ts';
-import { type Comebacks, NO_COMEBACKS } from './hold-off.ts';
+import { type Comebacks, NO_COMEBACKS, type Ownership } from './hold-off.ts';
 import type { SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { NodeCondition, Signal } from './signal.ts';
@@ -45,7 +45,7 @@ export interface InFlight {
   readonly podId: string;
   readonly podName: string;
   /** What brings the pod back; left out where that is not known, and where it was decided in a former run. */
-  readonly owner?: string;
+  readonly ownership?: Ownership;
   /** What it is for; undefined for a limit of its own. */
   readonly signal: Signal | undefined;
   /** Whether a hard threshold caused it, or has escalated it since. */

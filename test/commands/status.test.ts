@@ -93,6 +93,7 @@ describe('formatStatus', () => {
     const comeback = {
       podId: 'x',
       podName: 'leak',
+      siblings: new Set<string>(),
       signal: 'memory.available',
       evictedAtMs: 0,
       returns: 3,

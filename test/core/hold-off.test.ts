@@ -8,6 +8,7 @@ import {
   NO_COMEBACKS,
   OWNER_LIMIT,
   orderedByComebacks,
+  ownershipOf,
   STRAIGHT_BACK_MS,
   withReturns,
 } from '../../src/core/hold-off.ts';
@@ -30,15 +31,23 @@ const evictedFor = (signal: Signal | undefined, generation = 1) => ({
 
 const MEMORY = evictedFor('memory.available');
 
+const evictedAt = (atMs: number) => ({
+  siblings: new Set(),
+  evictedAtMs: atMs,
+  heldUntilMs: atMs,
+});
+
+const BY_ITSELF = { owner: 'leak', siblings: [] } as const;
+
 describe('what is remembered', () => {
   it('is the eviction, and that another pod of the owner is there', () => {
-    const evicted = afterEviction(NO_COMEBACKS, 'leak', MEMORY, 100);
+    const evicted = afterEviction(NO_COMEBACKS, BY_ITSELF, MEMORY, 100);
     expect([...evicted]).toEqual([
-      ['leak', { ...MEMORY, evictedAtMs: 100, returns: 0, backAtMs: undefined, heldUntilMs: 100 }],
+      ['leak', { ...MEMORY, ...evictedAt(100), returns: 0, backAtMs: undefined }],
     ]);
     const back = withReturns(evicted, [of('other'), of('leak', 2), pod('x')], 150);
     expect([...back]).toEqual([
-      ['leak', { ...MEMORY, evictedAtMs: 100, returns: 1, backAtMs: 150, heldUntilMs: 100 }],
+      ['leak', { ...MEMORY, ...evictedAt(100), returns: 1, backAtMs: 150 }],
     ]);
     // It is counted once.
     expect(withReturns(back, [of('leak', 2)], 160)).toBe(back);
@@ -49,13 +58,15 @@ describe('what is remembered', () => {
     ['one that may not be evicted', of('leak', 2, { protectedBecause: 'holds no process' })],
     ['a pod of another owner', of('web', 2)],
     ['a pod of nobody’s', pod('leak', { id: 'leak-2' })],
+    ['a pod of the owner that was there before', of('leak', 7)],
   ])('is no return of %s', (_, seen) => {
-    const evicted = afterEviction(NO_COMEBACKS, 'leak', MEMORY, 0);
+    const ownership = { ...BY_ITSELF, siblings: ['leak-7'] };
+    const evicted = afterEviction(NO_COMEBACKS, ownership, MEMORY, 0);
     expect(withReturns(evicted, [seen], 1)).toBe(evicted);
   });
 
   it('is forgotten after a while, and is no return from then on', () => {
-    const evicted = afterEviction(NO_COMEBACKS, 'leak', MEMORY, 0);
+    const evicted = afterEviction(NO_COMEBACKS, BY_ITSELF, MEMORY, 0);
     expect(withReturns(evicted, [], STRAIGHT_BACK_MS - 1)).toBe(evicted);
     expect(withReturns(evicted, [of('leak', 2)], STRAIGHT_BACK_MS).size).toBe(0);
   });
@@ -64,7 +75,12 @@ describe('what is remembered', () => {
     let comebacks: Comebacks = NO_COMEBACKS;
     const held: number[] = [];
     for (let generation = 1; generation <= 9; generation += 1) {
-      comebacks = afterEviction(comebacks, 'leak', evictedFor('memory.available', generation), 0);
+      comebacks = afterEviction(
+        comebacks,
+        BY_ITSELF,
+        evictedFor('memory.available', generation),
+        0,
+      );
       held.push(comebacks.get('leak')?.heldUntilMs ?? Number.NaN);
       comebacks = withReturns(comebacks, [of('leak', generation + 1)], 0);
     }
@@ -76,16 +92,28 @@ describe('what is remembered', () => {
   it('is of so many owners, those that were evicted last', () => {
     let comebacks: Comebacks = NO_COMEBACKS;
     for (let at = 0; at < OWNER_LIMIT; at += 1) {
-      comebacks = afterEviction(comebacks, `o${at}`, MEMORY, at);
+      comebacks = afterEviction(comebacks, { owner: `o${at}`, siblings: [] }, MEMORY, at);
     }
-    comebacks = afterEviction(comebacks, 'o0', MEMORY, OWNER_LIMIT);
-    comebacks = afterEviction(comebacks, 'new', MEMORY, OWNER_LIMIT);
+    comebacks = afterEviction(comebacks, { owner: 'o0', siblings: [] }, MEMORY, OWNER_LIMIT);
+    comebacks = afterEviction(comebacks, { owner: 'new', siblings: [] }, MEMORY, OWNER_LIMIT);
     expect(comebacks.size).toBe(OWNER_LIMIT);
     expect([comebacks.has('o0'), comebacks.has('o1'), comebacks.has('new')]).toEqual([
       true,
       false,
       true,
     ]);
+  });
+});
+
+describe('ownershipOf', () => {
+  it('is the owner with its other pods', () => {
+    const [one, two] = [of('web', 1), of('web', 2)];
+    expect(ownershipOf(one, [one, of('leak'), two, pod('x')])).toEqual({
+      owner: 'web',
+      siblings: ['web-2'],
+    });
+    expect(ownershipOf(one)).toEqual({ owner: 'web', siblings: [] });
+    expect(ownershipOf(pod('x'), [one])).toBeUndefined();
   });
 });
 
@@ -111,7 +139,7 @@ describe('the order of those that may be evicted', () => {
     for (let generation = 0; generation <= returns; generation += 1) {
       comebacks = afterEviction(
         comebacks,
-        'leak',
+        BY_ITSELF,
         { ...MEMORY, podId: `g${generation}`, signal: signal === 'none' ? undefined : signal },
         0,
       );
@@ -163,7 +191,7 @@ describe('the order of those that may be evicted', () => {
   it('is that of the ranking where he went for something else, or nobody has come back', () => {
     expect(order([BIG, LEAK], { signal: 'pid.available' })).toEqual(['big', 'leak']);
     expect(order([BIG, LEAK], { signal: 'none' })).toEqual(['big', 'leak']);
-    const evicted = afterEviction(NO_COMEBACKS, 'leak', MEMORY, 0);
+    const evicted = afterEviction(NO_COMEBACKS, BY_ITSELF, MEMORY, 0);
     const ranked = rankWithReasons('memory.available', [BIG, LEAK]);
     expect(orderedByComebacks(ranked, evicted, MISSING, 1)).toBe(ranked);
     expect(orderedByComebacks(ranked, NO_COMEBACKS, MISSING, 1)).toBe(ranked);
@@ -235,6 +263,19 @@ describe('by the policy', () => {
       'evict leak',
       'evict leak',
     ]);
+  });
+
+  it('a replica that stayed is none that has come back', () => {
+    const results = story(
+      policy(),
+      sample(0, 50 * MI, { pods: [WEB, leak(1), equal(7)] }),
+      sample(100, 50 * MI, { pods: [WEB, equal(7)], outcome: gone(1) }),
+      // Another takes the place of the one that went; the replica is in its own.
+      sample(200, 50 * MI, { pods: [equal(7), equal(2, 20)], outcome: outcome('web') }),
+    );
+    expect(said(results)).toStrictEqual(['evict leak', 'evict web', 'evict leak']);
+    expect(results[1]?.state.comebacks.get('leak')).toMatchObject({ returns: 0 });
+    expect(results[2]?.decision).toMatchObject({ pod: { id: 'leak-2' } });
   });
 
   it('an eviction that came to nothing is none', () => {
