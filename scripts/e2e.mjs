@@ -32,6 +32,7 @@ const SUITES = {
       'test/e2e/reclaim.test',
       'test/e2e/reclaim-scripted',
       'test/e2e/disk-pods',
+      'test/e2e/hostile',
     ],
   },
   docker: {
@@ -42,7 +43,7 @@ const SUITES = {
       podman: 'podman',
       conmon: 'conmon',
     },
-    files: ['test/e2e/docker', 'test/e2e/podman', 'test/e2e/reclaim-engines'],
+    files: ['test/e2e/docker', 'test/e2e/podman', 'test/e2e/reclaim-engines', 'test/e2e/joined'],
   },
 };
 
