@@ -1,7 +1,7 @@
 import { concatMap, type MonoTypeOperatorFunction, scan } from 'rxjs';
 import type { EvictionOutcome } from './decision.ts';
 import type { ReadReason, Turn } from './pipeline.ts';
-import type { PodObservation, QosClass } from './pod.ts';
+import type { DiskPart, DiskUsage, PodObservation, QosClass } from './pod.ts';
 import { formatQuantity } from './quantity.ts';
 import type { Signal } from './signal.ts';
 import { type Threshold, thresholdId } from './threshold.ts';
@@ -20,6 +20,8 @@ export interface RecordedTurn {
   readonly decision: RecordedDecision;
   /** How the eviction in flight ended, if it did. */
   readonly outcome: { readonly podId: string; readonly kind: RecordedOutcome } | null;
+  /** That what was evicted for a disk still held its space. */
+  readonly spaceHeld?: true;
 }
 
 /** Whole numbers of the signal's unit. */
@@ -39,10 +41,17 @@ export interface RecordedPod {
   readonly memoryRequest: string;
   readonly workingSetBytes: number | null;
   readonly pids: number | null;
+  /** What it used of the disks; left out where that was not known. */
+  readonly disk?: RecordedDisk;
   readonly gracePeriodSeconds: number | null;
   /** Why it may not be evicted. */
   readonly protected: string | null;
 }
+
+/** By part. */
+export type RecordedDisk = Readonly<
+  Record<DiskPart, { readonly bytes: number; readonly inodes: number | null }>
+>;
 
 export type RecordedDecision =
   | { readonly kind: 'none'; readonly why: string }
@@ -75,6 +84,7 @@ export function recordedTurn({ sample, reason, state, decision }: Turn): Recorde
     decision: recordedDecision(decision),
     outcome:
       outcome === undefined ? null : { podId: outcome.podId, kind: recordedOutcome(outcome) },
+    ...(sample.spaceHeld === true ? { spaceHeld: true } : {}),
   };
 }
 
@@ -89,8 +99,18 @@ export function recordedPod(pod: PodObservation): RecordedPod {
     memoryRequest: formatQuantity(memoryRequestNano, 'binary'),
     workingSetBytes: pod.workingSetBytes ?? null,
     pids: pod.pids ?? null,
+    ...(pod.disk === undefined ? {} : { disk: recordedDisk(pod.disk) }),
     gracePeriodSeconds: pod.gracePeriodSeconds ?? null,
     protected: pod.protectedBecause ?? null,
+  };
+}
+
+function recordedDisk(disk: NonNullable<PodObservation['disk']>): RecordedDisk {
+  const part = ({ bytes, inodes }: DiskUsage) => ({ bytes, inodes: inodes ?? null });
+  return {
+    root: part(disk.root),
+    logs: part(disk.logs),
+    localVolumes: part(disk.localVolumes),
   };
 }
 
@@ -121,7 +141,7 @@ function recordedOutcome(outcome: EvictionOutcome): RecordedOutcome {
  * else one each `intervalMs`.
  *
  * A turn that found nobody by an earlier ranking, and ranked nobody itself, is left out: with the pods
- * of another turn it would be decided otherwise.
+ * of another turn it would be decided otherwise. So is one that waited for newer figures of disk use.
  *
  * Synchronous; completes and errors with its source.
  */
@@ -145,8 +165,7 @@ const NOTHING_CHOSEN: Choice = { chosen: [], last: undefined, passedBy: undefine
 
 function choose({ last, passedBy }: Choice, turn: Turn, intervalMs: number): Choice {
   const { sample, decision } = turn;
-  const foundNobody = decision.kind === 'none' && decision.why === 'noCandidate';
-  if (foundNobody && sample.pods === undefined) return { chosen: [], last, passedBy };
+  if (isByOthers(turn)) return { chosen: [], last, passedBy };
   const chosen = (...turns: readonly Turn[]): Choice => ({
     chosen: turns,
     last: turn,
@@ -163,6 +182,13 @@ function choose({ last, passedBy }: Choice, turn: Turn, intervalMs: number): Cho
     last.conditions.join() !== turn.conditions.join();
   if (matters || sample.nowMs - last.sample.nowMs >= intervalMs) return chosen(turn);
   return { chosen: [], last, passedBy: turn };
+}
+
+/** Decided by an earlier ranking, or since figures of disk use were older than they are in a recording. */
+function isByOthers({ sample, decision }: Turn): boolean {
+  if (decision.kind !== 'none') return false;
+  if (decision.why === 'noCandidate') return sample.pods === undefined;
+  return decision.why === 'oldFigures' && sample.outcome === undefined;
 }
 
 function namesOf(met: readonly Threshold[]): string {

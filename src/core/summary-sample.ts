@@ -25,6 +25,8 @@ export class SummarySample implements Sample {
   readonly observations: readonly SignalObservation[];
   /** A summary has all signals that there are. */
   readonly isComplete = true;
+  /** Told by who makes the sample. */
+  spaceHeld?: true;
   /** The signals whose figures could not be true. */
   readonly refused: readonly Signal[];
   readonly #reading: SampleReading;

@@ -376,6 +376,7 @@ class Run {
     for (const signal of sample.refused) {
       if (!told.refused.includes(signal)) told.refused.push(signal);
     }
+    if (seen.tick.evictd?.spaceHeld === true) sample.spaceHeld = true;
     return sample;
   }
 

@@ -8,6 +8,7 @@ import { formatDuration } from '../core/duration.ts';
 import type { KubernetesPod, MemoryStats, PodStats, Summary } from '../core/kubernetes.ts';
 import type { Compatibility } from '../core/policy.ts';
 import type {
+  RecordedDisk,
   RecordedOutcome,
   RecordedPod,
   RecordedSignal,
@@ -57,6 +58,7 @@ export function scenarioOf(recording: Recording): Scenario {
     const evictd = tickExtension(
       turn.config && withDefaults(turn.config, config),
       kill && { [cast.nameOf(kill.pod)]: kill.kill },
+      turn.spaceHeld === true,
     );
     return {
       at: formatDuration(turn.atMs),
@@ -77,7 +79,7 @@ export function scenarioOf(recording: Recording): Scenario {
     ticks,
     evictd: {
       recorded: true,
-      ranksDisk: false,
+      ranksDisk: turns.some(({ there }) => there.some(({ disk }) => disk !== undefined)),
       reclaims: false,
       protected: cast.guarded(),
       kills: Object.fromEntries(
@@ -203,9 +205,11 @@ function withDefaults(config: ScenarioConfig, before: ScenarioConfig): ScenarioC
 function tickExtension(
   config: ScenarioConfig | undefined,
   kills: Readonly<Record<string, Kill>> | undefined,
+  spaceHeld: boolean,
 ): TickExtension | undefined {
-  if (config === undefined && kills === undefined) return undefined;
+  if (config === undefined && kills === undefined && !spaceHeld) return undefined;
   return {
+    ...(spaceHeld ? { spaceHeld } : {}),
     ...(config === undefined ? {} : { config }),
     ...(kills === undefined ? {} : { kills }),
   };
@@ -296,6 +300,7 @@ function kubernetesPod({ pod, name, uid, isAlwaysProtected }: Part): KubernetesP
     },
     spec: {
       containers: [{ name: 'main', resources: requests }],
+      ...(pod.disk === undefined ? {} : { volumes: [{ name: VOLUMES, emptyDir: {} }] }),
       priority,
       ...(gracePeriodSeconds === null ? {} : { terminationGracePeriodSeconds: gracePeriodSeconds }),
     },
@@ -347,10 +352,29 @@ function memoryStats({ capacity, available }: RecordedSignal): MemoryStats {
   return { availableBytes: available, workingSetBytes: capacity - available };
 }
 
-function podStats({ workingSetBytes, pids }: RecordedPod, { name, uid }: Part): PodStats {
+function podStats({ workingSetBytes, pids, disk }: RecordedPod, { name, uid }: Part): PodStats {
   return {
     podRef: { name, namespace: CGROUP_NAMESPACE, uid },
+    ...(disk === undefined ? {} : diskStats(disk)),
     ...(workingSetBytes === null ? {} : { memory: { workingSetBytes } }),
     ...(pids === null ? {} : { process_stats: { process_count: pids } }),
+  };
+}
+
+/** What stands for all volumes of a pod. */
+const VOLUMES = 'volumes';
+
+function diskStats({
+  root,
+  logs,
+  localVolumes,
+}: RecordedDisk): Pick<PodStats, 'containers' | 'volume'> {
+  const of = ({ bytes, inodes }: RecordedDisk['root']) => ({
+    usedBytes: bytes,
+    ...(inodes === null ? {} : { inodesUsed: inodes }),
+  });
+  return {
+    containers: [{ name: 'main', rootfs: of(root), logs: of(logs) }],
+    volume: [{ name: VOLUMES, ...of(localVolumes) }],
   };
 }

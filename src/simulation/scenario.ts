@@ -70,6 +70,8 @@ export interface TickExtension {
   readonly images?: readonly ImageEntry[];
   /** What is read in turn after a collection, while space comes back; `summaryAfterReclaim` comes first. */
   readonly summariesSettling?: readonly Summary[];
+  /** That what was evicted for a disk still holds its space. */
+  readonly spaceHeld?: boolean;
   /** A configuration that holds from this round on, as after a reload. */
   readonly config?: ScenarioConfig;
   /** How kills go that are decided in this round, in place of the scenario's own; by `namespace/name`. */

@@ -166,6 +166,10 @@ const TICK_EXTENSION: Fields<TickExtension> = {
     ...named(closed(KILL)),
     description: 'how kills go that are decided in this round, by namespace/name',
   },
+  spaceHeld: {
+    ...SWITCH,
+    description: 'that what was evicted for a disk still holds its space: no pod goes for a disk',
+  },
   config: definition('config'),
   summariesSettling: {
     ...all({ ...definition('summary'), type: 'object' }),

@@ -1,4 +1,4 @@
-import { takeUntil, timer } from 'rxjs';
+import { map, takeUntil, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { evictionPipeline, type Turn } from '../../src/core/pipeline.ts';
 import { recordedTurn, worthRecording } from '../../src/core/recorded.ts';
@@ -74,6 +74,41 @@ describe('worthRecording', () => {
     expect(times(turns)).toEqual([0, 1, 5]);
   });
 
+  it('leaves out those that waited for newer figures of disk use, unless an eviction ended', () => {
+    const disk = {
+      root: { bytes: 300 * MI, inodes: 1 },
+      logs: { bytes: 0, inodes: undefined },
+      localVolumes: { bytes: 0, inodes: 0 },
+    };
+    const seen = { ...LEAK, disk, diskSeen: { atMs: 0, isCut: false, deletedBytes: 0 } };
+    const signal = 'nodefs.available' as const;
+    const by = policy({ thresholds: [threshold({ signal })], ranksDisk: true });
+    const turns: Turn[] = [];
+    marbles(({ scheduler, hot }) => {
+      evictionPipeline(
+        {
+          wakeups$: hot('ww-w'),
+          outcomes$: hot('--o').pipe(map(() => outcome('other'))),
+          read: () => [observation((scheduler.now() === 0 ? 500 : 50) * MI, { signal })],
+          readPods: () => [seen],
+          pollAfterMs: () => 1000,
+          podsIntervalMs: 1000,
+        },
+        () => by,
+        scheduler,
+      )
+        .pipe(worthRecording(100), takeUntil(timer(5, scheduler)))
+        .subscribe((turn) => turns.push(turn));
+    });
+    expect(times(turns)).toEqual([0, 2]);
+    expect(turns[1]?.decision).toEqual({ kind: 'none', why: 'oldFigures' });
+    expect(recordedTurn(turns[1] as Turn).pods?.[0]?.disk).toEqual({
+      root: { bytes: 300 * MI, inodes: 1 },
+      logs: { bytes: 0, inodes: null },
+      localVolumes: { bytes: 0, inodes: 0 },
+    });
+  });
+
   it('takes decisions, and no turn twice', () => {
     const turns = chosen([500, 150, 50, 500], 100);
     expect(times(turns)).toEqual([0, 1, 2, 3]);
@@ -122,6 +157,12 @@ describe('recordedTurn', () => {
     ]);
     const { pods: _, ...unread } = calm.sample;
     expect(recordedTurn({ ...calm, sample: unread }).pods).toBeNull();
+  });
+
+  it('says that the space of what was evicted is still held', () => {
+    const turn: Turn = { ...calm, sample: { ...calm.sample, spaceHeld: true } };
+    expect(recordedTurn(turn).spaceHeld).toBe(true);
+    expect(recordedTurn(calm)).not.toHaveProperty('spaceHeld');
   });
 
   it.each([

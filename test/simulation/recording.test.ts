@@ -130,6 +130,51 @@ describe('scenarioOf', () => {
     expect(ticks.map(({ activePods }) => activePods?.length)).toEqual([2, 2, 2, 2, 1, 1]);
   });
 
+  it('evicts for a disk as it was, and nobody else while the space is held', () => {
+    const disk = (bytes: number) => ({
+      root: { bytes, inodes: 3 },
+      logs: { bytes: MI, inodes: 1 },
+      localVolumes: { bytes: 2 * MI, inodes: null },
+    });
+    const signals = (availableMi: number) => [
+      { signal: 'imagefs.available' as const, capacity: 512 * MI, available: availableMi * MI },
+    ];
+    const fat = pod({ disk: disk(300 * MI) });
+    const slim = pod({ id: 'slim@3', name: 'slim', disk: disk(MI) });
+    const held = { pods: [slim], spaceHeld: true, calm: false } as const;
+    const scenario = scenarioOf(
+      recording({
+        config: { evictionHard: { 'imagefs.available': '64Mi' } },
+        node: { dedicatedImageFs: true, splitImageFs: false },
+        turns: [
+          turn(0, 400, { signals: signals(200), pods: [fat, slim] }),
+          turn(1000, 400, { signals: signals(50), pods: [fat, slim], decision: EVICT }),
+          turn(2000, 400, {
+            ...held,
+            signals: signals(50),
+            outcome: { podId: 'leak@1', kind: 'evicted' },
+          }),
+          turn(60_000, 400, { ...held, signals: signals(50) }),
+          turn(61_000, 400, { signals: signals(350), pods: [slim] }),
+        ],
+      }),
+    );
+    expect(replayed(scenario).victims).toEqual([{ atMs: 1000, pod: 'leak' }]);
+    expect(scenario.evictd?.ranksDisk).toBe(true);
+    expect(scenarioOf(INCIDENT).evictd?.ranksDisk).toBe(false);
+    const [stats] = scenario.ticks[0]?.summary?.pods ?? [];
+    expect(stats).toMatchObject({
+      containers: [
+        {
+          name: 'main',
+          rootfs: { usedBytes: 300 * MI, inodesUsed: 3 },
+          logs: { usedBytes: MI, inodesUsed: 1 },
+        },
+      ],
+      volume: [{ usedBytes: 2 * MI }],
+    });
+  });
+
   it('leaves out what was decided before, and is not known', () => {
     const { turns } = INCIDENT;
     const late = recording({ evicting: true, turns: turns.slice(3) });

@@ -112,6 +112,13 @@ const isQuantity: Check = (value) => {
 
 const isConfig: Check = (config) => partFault({ config }) === undefined;
 
+/** What is left out where there is none. */
+function orMissing(check: Check): Check {
+  return (value) => value === undefined || check(value);
+}
+
+const isDisk = objectOf({ bytes: isCount, inodes: orNull(isCount) });
+
 const POD: Readonly<Record<keyof RecordedPod, Check>> = {
   id: isText,
   name: isText,
@@ -120,6 +127,7 @@ const POD: Readonly<Record<keyof RecordedPod, Check>> = {
   memoryRequest: isQuantity,
   workingSetBytes: orNull(isCount),
   pids: orNull(isCount),
+  disk: orMissing(objectOf({ root: isDisk, logs: isDisk, localVolumes: isDisk })),
   gracePeriodSeconds: orNull(isCount),
   protected: orNull(isText),
 };
@@ -163,6 +171,7 @@ const TURN: Readonly<Record<keyof RecordedTurn, Check>> = {
   calm: isSwitch,
   decision: (value) => isDecision(value) || isEviction(value),
   outcome: orNull(objectOf({ podId: isText, kind: oneOf(...OUTCOMES) })),
+  spaceHeld: orMissing(isSwitch),
 };
 
 const LINES: Readonly<Record<SampleLine['kind'], Check>> = {
