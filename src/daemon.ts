@@ -281,6 +281,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       degraded$.next({ kind: 'degraded', part, reason });
     },
     settings: () => current.settings,
+    podOf: (podId) => runtime.podOf(podId),
     disks: () => (inputs.directory?.disks === undefined ? undefined : disks.facts()),
     reload: (settings) => {
       const merged = { ...settings, ...onlyAtStart(current.settings) };

@@ -64,6 +64,12 @@ const EXECUTORS: Record<
     const { statusCommand } = await import('./status.ts');
     return statusCommand({ socketPath, json });
   },
+  summary: async (values) => {
+    const socketPath = socketPathFromFlags(values);
+    const scenario = isSwitchedOn(values, '--scenario');
+    const { summaryCommand } = await import('./summary.ts');
+    return summaryCommand({ socketPath, scenario });
+  },
   record: async (values) => {
     const { recordCommand } = await import('./record.ts');
     return recordCommand(values);

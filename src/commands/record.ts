@@ -210,10 +210,12 @@ async function recordKubelet(
   const { after } = await collect(settings, sampled$, (sample) => samples.add(sample));
   // The first one has an answer.
   if (samples.samples.length === 0) throw kubeletRefused(source.url, `no answer within ${after}`);
+  // Of a socket its path.
+  const address = source.url.host || source.url.pathname;
   const scenario = kubeletScenario({
     name: nameFor(since),
     description: [
-      `recorded by evictd ${packageVersion()} from the kubelet at ${source.url.host} at ${since},`,
+      `recorded by evictd ${packageVersion()} from the kubelet at ${address} at ${since},`,
       `samples each ${formatDuration(intervalMs)}`,
       ...remarks(samples.dropped, 0),
     ].join(' '),

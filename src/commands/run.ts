@@ -32,8 +32,14 @@ import { type FoundState, type StateFile, stateFile, type Writer } from '../stat
 import { type Log, openLog } from '../surfaces/log.ts';
 import { sampleLines } from '../surfaces/samples.ts';
 import { openSink } from '../surfaces/sink.ts';
-import { type Samples, type StatusSocket, serveStatus } from '../surfaces/socket.ts';
+import {
+  type Documents,
+  type Samples,
+  type StatusSocket,
+  serveStatus,
+} from '../surfaces/socket.ts';
 import { STATE, statusDocument } from '../surfaces/status.ts';
+import { podList, summaryDocument } from '../surfaces/summary.ts';
 import { unlimitedWarnings } from './check-config.ts';
 import { kubeletConflict, ON_KUBELETS } from './kubelet-guard.ts';
 import type { Reloaded, TellHangups } from './reload.ts';
@@ -413,8 +419,24 @@ async function openSocket({
         }),
       ),
     );
+  const summary = async () => {
+    const { nodeName = hostName } = daemon.settings();
+    const model = await firstValueFrom(daemon.model$);
+    return { model, context: { nodeName, disks: daemon.disks(), podOf: daemon.podOf, ...clock() } };
+  };
+  const documents: Documents = {
+    // As a kubelet has them.
+    '/stats/summary': async () => {
+      const { model, context } = await summary();
+      return summaryDocument(model, context);
+    },
+    '/pods': async () => {
+      const { model, context } = await summary();
+      return podList(model, context);
+    },
+  };
   try {
-    return await serveStatus(settings.socket.path, status, samples);
+    return await serveStatus(settings.socket.path, status, samples, documents);
   } catch (error) {
     const mayBeLeftOut = !settings.socket.explicit && (settings.dryRun || process.getuid?.() !== 0);
     if (!mayBeLeftOut || !(error instanceof EvictdError) || !LEFT_OUT.includes(error.code))

@@ -1,7 +1,7 @@
-import { request } from 'node:http';
-import { type EvictdError, escapeControl } from '../core/errors.ts';
+import { escapeControl } from '../core/errors.ts';
 import { approximateCount } from '../core/quantity.ts';
 import { STATUS_VERSION, type StatusDocument } from '../surfaces/status.ts';
+import { askDaemon } from './ask.ts';
 import {
   type Check,
   isNumber,
@@ -12,12 +12,9 @@ import {
   oneOf,
   orNull,
 } from './shape.ts';
-import { foreign, refusedWith, tooLong, unanswered } from './unanswered.ts';
+import { foreign } from './unanswered.ts';
 
-/** How long the daemon may take to answer, ms. */
-const ANSWER_LIMIT_MS = 5000;
-/** The largest answer that is read, bytes: 20,000 pods fit. */
-const ANSWER_LIMIT_BYTES = 32 * 2 ** 20;
+const STATUS_PATH = '/v1/status';
 
 /**
  * `evictd status`: what the running daemon believes, as JSON or for a person.
@@ -29,7 +26,7 @@ export async function statusCommand(options: {
   readonly socketPath: string;
   readonly json: boolean;
 }): Promise<number> {
-  const text = await ask(options.socketPath);
+  const text = await askDaemon(options.socketPath, STATUS_PATH);
   // What a script gets may have parts of another shape, but is a status.
   const document = parseStatus(text, options.socketPath, options.json ? isStatus : SHOWN);
   process.stdout.write(options.json ? `${text.trimEnd()}\n` : formatStatus(document));
@@ -42,7 +39,7 @@ export async function statusCommand(options: {
  * @throws EvictdError EVICTD_NOT_RUNNING when nobody listens, EVICTD_UNREACHABLE when nobody answers
  */
 export async function askStatus(socketPath: string): Promise<Pick<StatusDocument, 'conditions'>> {
-  return parseStatus(await ask(socketPath), socketPath, CONDITIONS);
+  return parseStatus(await askDaemon(socketPath, STATUS_PATH), socketPath, CONDITIONS);
 }
 
 const CONDITIONS = objectOf({ conditions: listOf(objectOf({ type: isText, status: isSwitch })) });
@@ -144,31 +141,6 @@ const SHOWN = objectOf({
 
 function texts(...names: readonly string[]): Readonly<Record<string, Check>> {
   return Object.fromEntries(names.map((name) => [name, isText]));
-}
-
-function ask(socketPath: string): Promise<string> {
-  const fail = (cause: unknown): EvictdError => unanswered(socketPath, cause);
-  return new Promise((resolve, reject) => {
-    const asked = request(
-      { socketPath, path: '/v1/status', timeout: ANSWER_LIMIT_MS },
-      (response) => {
-        let text = '';
-        response.setEncoding('utf8');
-        response.on('data', (chunk: string) => {
-          text += chunk;
-          if (text.length > ANSWER_LIMIT_BYTES) asked.destroy(tooLong(socketPath));
-        });
-        response.on('end', () => {
-          if (response.statusCode === 200) resolve(text);
-          else reject(refusedWith(socketPath, response.statusCode, text));
-        });
-        response.on('error', (error) => reject(fail(error)));
-      },
-    );
-    asked.on('timeout', () => asked.destroy(new Error('no answer in time')));
-    asked.on('error', (error) => reject(fail(error)));
-    asked.end();
-  });
 }
 
 /** @param isUsable a check of what is used of it */

@@ -17,6 +17,7 @@ export const COMMANDS = {
   simulate: 'run scenarios through the policy, in virtual time, and print what it does',
   demo: 'show an eviction of real processes on this machine',
   status: 'ask the running daemon what it knows',
+  summary: 'ask the running daemon for its view, as the kubelet’s Summary API has it',
   record: 'write what the running daemon or a kubelet sees as a scenario for simulate',
   admit: 'tell whether pods may start on the node as it is; exit status 3 if not',
   version: 'print the version, as --version does',
@@ -466,9 +467,9 @@ export const OPTIONS = {
     default: '/run/evictd/evictd.sock',
     description:
       'the unix socket on which the daemon answers status, an absolute path; none for no socket',
-    commands: ['run', 'check-config', 'status', 'admit', 'record'],
+    commands: ['run', 'check-config', 'status', 'summary', 'admit', 'record'],
     instead: {
-      commands: ['status', 'admit', 'record'],
+      commands: ['status', 'summary', 'admit', 'record'],
       value: 'PATH',
       description: 'the unix socket on which the running daemon is asked, an absolute path',
     },
@@ -578,6 +579,16 @@ export const OPTIONS = {
     commands: ['simulate'],
     key: undefined,
   },
+  '--scenario': {
+    aliases: [],
+    value: undefined,
+    repeatable: false,
+    default: 'false',
+    description:
+      'print a scenario for simulate: the view and the pods as one round, with the configuration of the daemon',
+    commands: ['summary'],
+    key: undefined,
+  },
   '--conditions': {
     aliases: [],
     value: 'CONDITION,…',
@@ -646,7 +657,8 @@ export const OPTIONS = {
     repeatable: false,
     default: undefined,
     description:
-      'record a kubelet in place of the daemon: its /stats/summary and /pods are read each interval',
+      'record a kubelet in place of the daemon: its /stats/summary and /pods are read each interval; unix:///PATH ' +
+      'for what answers so on a socket, as evictd does',
     commands: ['record'],
     key: undefined,
   },

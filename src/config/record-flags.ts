@@ -84,6 +84,8 @@ function kubeletUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
   if (url !== undefined && isWeb && url.username === '' && url.password === '') return url;
+  const isSocket = url?.protocol === 'unix:' && url.host === '' && url.pathname.startsWith('/');
+  if (url !== undefined && isSocket && url.search === '' && url.hash === '') return url;
   const message = `no address of a kubelet, such as ${quote('https://127.0.0.1:10250')}`;
   throw new EvictdError('EVICTD_USAGE', message, { source: '--kubelet', value: text });
 }

@@ -10,6 +10,7 @@ import type { Threshold } from '../core/threshold.ts';
 import type {
   ContainerUse,
   DeletedFiles,
+  DiskFacts,
   DiskUseNotice,
   PartUse,
   RuntimeFilesystems,
@@ -25,15 +26,6 @@ export const USAGE_EACH_MS = { most: 60_000, least: 1000 } as const;
 
 /** What a pod uses of the disks, as far as it was found. */
 export type PodDisk = Required<Pick<PodObservation, 'disk' | 'diskSeen'>>;
-
-/** What is said of the disks. */
-export interface DiskFacts {
-  readonly filesystems: RuntimeFilesystems | undefined;
-  /** By the id of a container. */
-  readonly containers: ReadonlyMap<string, ContainerUse>;
-  /** Files that are deleted and that somebody keeps open, bytes. */
-  readonly unaccounted: ReadonlyMap<FilesystemName, number>;
-}
 
 export interface DisksInputs {
   readonly pods: () => readonly RuntimePod[];

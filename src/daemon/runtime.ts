@@ -60,7 +60,13 @@ export function runtimeOf(
   });
   const bySettings = (one: Settings): void => cgroups.select(selectionOf(one));
   if (directory === undefined) {
-    return { ...cgroups, select: bySettings, pods: () => [], holdsSpace: () => false };
+    return {
+      ...cgroups,
+      select: bySettings,
+      pods: () => [],
+      podOf: () => undefined,
+      holdsSpace: () => false,
+    };
   }
   const { remains } = directory;
   const leftOver = remains && leftOvers({ remains, mayRemove, scheduler, note });

@@ -9,13 +9,13 @@ import type { Snapshot } from '../core/snapshot.ts';
 import type { Threshold } from '../core/threshold.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { NativeAddon } from '../native/types.ts';
+import type { DiskFacts } from '../ports/disk-usage.ts';
 import type { PodDirectory, RuntimePod } from '../ports/pod-directory.ts';
 import type { Killing, Runtime } from '../ports/runtime.ts';
 import type { StateStore } from '../ports/state-store.ts';
 import type { NodeView } from '../sources/node.ts';
 import type { Logger } from '../surfaces/log.ts';
 import type { Model } from '../surfaces/status.ts';
-import type { DiskFacts } from './disks.ts';
 
 export interface DaemonInputs {
   readonly settings: Settings;
@@ -68,6 +68,8 @@ export interface Daemon {
   settings(): Settings;
   /** What is known of the disks; undefined where nothing tells of them. */
   disks(): DiskFacts | undefined;
+  /** The pod that an observation is of, as what runs it knows it; undefined where nothing does. */
+  podOf(podId: string): RuntimePod | undefined;
   /**
    * Runs by other settings from here on; what was observed, and an eviction that runs, go on. What
    * only a start can change stays as it was.
@@ -92,6 +94,8 @@ export interface SelectableRuntime extends Runtime {
   select(settings: Settings): void;
   /** The pods as what runs them listed them last; none where cgroups alone are pods. */
   pods(): readonly RuntimePod[];
+  /** The pod that an observation is of, as what runs it knows it; undefined where nothing does. */
+  podOf(podId: string): RuntimePod | undefined;
   /** Whether a pod that was evicted for a disk is dead and still holds its space. */
   holdsSpace(): boolean;
 }

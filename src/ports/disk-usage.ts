@@ -1,3 +1,5 @@
+import type { FilesystemName } from '../core/signal.ts';
+
 /**
  * A place below a root. The root is known to whoever gives it; what is below it may be text from outside:
  * relative, no part of it empty, `.` or `..`; empty for the root itself. No link is followed in it.
@@ -102,3 +104,12 @@ export type DiskUseNotice =
       readonly isCut: boolean;
     }
   | { readonly kind: 'failed'; readonly atMs: number; readonly reason: string };
+
+/** What is known of the disks beside their figures. */
+export interface DiskFacts {
+  readonly filesystems: RuntimeFilesystems | undefined;
+  /** By the id of a container. */
+  readonly containers: ReadonlyMap<string, ContainerUse>;
+  /** By filesystem, files that are deleted and that somebody keeps open, bytes; empty while nobody has looked. */
+  readonly unaccounted: ReadonlyMap<FilesystemName, number>;
+}

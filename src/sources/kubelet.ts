@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { request as plainRequest } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request as plainRequest } from 'node:http';
 import { type RequestOptions as SecureOptions, request as secureRequest } from 'node:https';
 import { EvictdError } from '../core/errors.ts';
 
@@ -96,7 +96,8 @@ function unusable(source: string, value: string, why: string, cause?: unknown): 
 }
 
 function ask(url: URL, given: SecureOptions, path: string): Promise<object> {
-  const target = new URL(`${url.pathname.replace(/\/$/, '')}${path}`, url);
+  const isSocket = url.protocol === 'unix:';
+  const target = isSocket ? url : new URL(`${url.pathname.replace(/\/$/, '')}${path}`, url);
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown): void => {
       const why = cause instanceof Error ? cause.message : String(cause);
@@ -105,7 +106,8 @@ function ask(url: URL, given: SecureOptions, path: string): Promise<object> {
     try {
       const request = target.protocol === 'https:' ? secureRequest : plainRequest;
       const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
-      const asked = request(target, { ...given, signal }, (response) => {
+      const options = { ...given, signal };
+      const listen = (response: IncomingMessage): void => {
         const parts: Buffer[] = [];
         let size = 0;
         response.on('data', (part: Buffer) => {
@@ -123,7 +125,11 @@ function ask(url: URL, given: SecureOptions, path: string): Promise<object> {
           else resolve(answer);
         });
         response.on('error', fail);
-      });
+      };
+      const socketPath = decodeURIComponent(url.pathname);
+      const asked: ClientRequest = isSocket
+        ? plainRequest({ ...options, socketPath, path }, listen)
+        : request(target, options, listen);
       asked.on('error', (error) =>
         fail(signal.aborted ? new Error(`no answer within ${ANSWER_LIMIT_MS / 1000} s`) : error),
       );

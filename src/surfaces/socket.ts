@@ -35,12 +35,15 @@ export interface StatusSocket {
   close(): void;
 }
 
+/** Other documents that are served, by their paths. */
+export type Documents = Readonly<Record<string, () => Promise<unknown>>>;
+
 /** Lines for a client that asked for samples at least each `intervalMs`. Cold. */
 export type Samples = (intervalMs: number) => Observable<SampleLine>;
 
 /**
- * Serves `GET /v1/status` as JSON on a unix socket of mode 0660, and `GET /v1/samples?interval=DURATION`
- * as lines of JSON until the client goes.
+ * Serves `GET /v1/status` as JSON on a unix socket of mode 0660, other documents in the same way, and
+ * `GET /v1/samples?interval=DURATION` as lines of JSON until the client goes.
  *
  * Throws EVICTD_SOCKET_IN_USE when a live daemon answers there, EVICTD_SOCKET when the socket
  * cannot be made; a dead one's socket is replaced, any other file is left alone.
@@ -49,6 +52,7 @@ export async function serveStatus(
   socketPath: string,
   status: () => Promise<unknown>,
   samples?: Samples,
+  others: Documents = {},
 ): Promise<StatusSocket> {
   await clearTheWay(socketPath);
   const streams = new Set<ServerResponse>();
@@ -56,10 +60,11 @@ export async function serveStatus(
     response.setHeader('content-type', 'application/json');
     response.setHeader('connection', 'close');
     const asked = request.method === 'GET' ? (request.url ?? '') : '';
-    if (asked === '/v1/status') {
-      status().then(
+    const document = asked === '/v1/status' ? status : ownValue(others, asked);
+    if (document !== undefined) {
+      document().then(
         (document) => response.end(`${JSON.stringify(document)}\n`),
-        () => refuse(response, 500, 'no status'),
+        () => refuse(response, 500, 'no answer'),
       );
     } else if (samples !== undefined && /^\/v1\/samples(\?|$)/.test(asked)) {
       serveSamples(request, response, streams, samples);
@@ -83,6 +88,10 @@ export async function serveStatus(
       if (inodeOf(socketPath) === inode) unlinkSync(socketPath);
     },
   };
+}
+
+function ownValue(documents: Documents, key: string): Documents[string] | undefined {
+  return Object.hasOwn(documents, key) ? documents[key] : undefined;
 }
 
 function refuse(response: ServerResponse, statusCode: number, error: string): void {

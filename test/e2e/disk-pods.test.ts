@@ -7,8 +7,6 @@ import { describeWith } from '../support/skip.ts';
 import { type DiskHost, diskStage, diskStories } from './disk-stories.ts';
 import { startContainerd } from './support/containerd.ts';
 import { criHost } from './support/cri-host.ts';
-import { startDockerd } from './support/dockerd.ts';
-import { engineHost } from './support/engine-host.ts';
 import { makeDisk } from './support/loop-disk.ts';
 
 const LIMIT_MS = 60_000;
@@ -80,30 +78,5 @@ describeWith(
       }
       await layoutIs('dedicatedImagefs');
     });
-  },
-);
-
-describeWith(
-  { root: true, cgroupV1: true, programs: [...PROGRAMS, 'dockerd'] },
-  'Docker Engine on a disk of its own',
-  () => {
-    let own: DiskHost;
-
-    beforeAll(async () => {
-      const disk = makeDisk(SIZE);
-      const dockerd = await startDockerd(path.join(disk.directory, 'd'), { liveRestore: false });
-      own = {
-        host: engineHost(dockerd),
-        disk,
-        removeDead: ({ id }) =>
-          dockerd.docker.getContainer(id).remove({ force: true }) as Promise<void>,
-      };
-    });
-    afterAll(async () => {
-      await own.host.remove();
-      own.disk.remove();
-    });
-
-    diskStories(() => own);
   },
 );

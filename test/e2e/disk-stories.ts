@@ -1,7 +1,11 @@
 /** What holds of pods and disks on every runtime, each on a disk of its own. */
+import { execFileSync } from 'node:child_process';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Summary } from '../../src/core/kubernetes.ts';
+import { simulate } from '../../src/simulation/engine.ts';
+import type { Scenario } from '../../src/simulation/scenario.ts';
 import type { StatusDocument } from '../../src/surfaces/status.ts';
-import { type Daemon, startDaemon } from '../kernel/support/daemon.ts';
+import { type Daemon, MAIN, startDaemon } from '../kernel/support/daemon.ts';
 import { MI, makeNode } from '../kernel/support/node.ts';
 import { until } from '../support/wait.ts';
 import { pidsBelow } from './support/left-over.ts';
@@ -77,6 +81,26 @@ export function whenRelieved(daemon: Daemon): Promise<StatusDocument> {
   );
 }
 
+/** What `evictd summary` says is what `simulate` runs: with the disk nearly full, who uses it goes. */
+function expectSummary({ socketPath }: Daemon, pods: readonly MadePod[]): void {
+  const run = (...args: readonly string[]): string =>
+    execFileSync(process.execPath, [MAIN, 'summary', '--socket', socketPath, ...args], {
+      encoding: 'utf8',
+    });
+  const { node, pods: stats = [] } = JSON.parse(run()) as Summary;
+  expect(node?.runtime?.imageFs?.capacityBytes).toBeGreaterThan(250 * MI);
+  expect(stats).toHaveLength(pods.length);
+  for (const { containers, memory } of stats ?? []) {
+    expect(containers?.[0]?.rootfs?.usedBytes).toBeGreaterThan(0);
+    expect(memory?.workingSetBytes).toBeGreaterThan(0);
+  }
+  const scenario = JSON.parse(run('--scenario')) as Scenario;
+  const evictionHard = { 'imagefs.available': '99%' };
+  const { ticks, error } = simulate({ ...scenario, config: { ...scenario.config, evictionHard } });
+  expect(error).toBeUndefined();
+  expect(ticks[0]?.evicted).toMatchObject([{ pod: expect.stringMatching(/\/fat$/) }]);
+}
+
 export function diskStories(get: () => DiskHost): void {
   it('the pod goes that fills a dedicated imagefs, and nobody else until its space is back', async () => {
     const { host, disk, removeDead } = get();
@@ -141,7 +165,7 @@ export function diskStories(get: () => DiskHost): void {
       '--eviction-hard=imagefs.available<100Mi',
     ]);
     const held = 'dd if=/dev/zero of=/gone bs=1M count=60; exec 3< /gone; rm /gone';
-    const { web, fat } = await runThree(held);
+    const { web, cache, fat } = await runThree(held);
     const isSeen = ({ pods, filesystems }: StatusDocument): boolean => {
       const disk = pods.find(({ name }) => name === fat.name)?.disk;
       const imagefs = filesystems.find(({ name }) => name === 'imagefs');
@@ -150,6 +174,7 @@ export function diskStories(get: () => DiskHost): void {
     };
     const { pods } = await daemon.statusWhen('60 MiB are unaccounted', isSeen, LIMIT_MS);
     expect(pods.find(({ name }) => name === web.name)?.disk?.unaccountedBytes).toBe(0);
+    expectSummary(daemon, [web, cache, fat]);
     await expectAlive(host, [fat]);
   });
 }

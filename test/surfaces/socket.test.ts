@@ -184,7 +184,7 @@ describe('serveStatus', () => {
   it('answers 500 when there is no status, without the reason', async () => {
     const file = path.join(directory(), 'evictd.sock');
     await serve(file, () => Promise.reject(new Error('secret')));
-    expect(await ask(file)).toMatchObject({ status: 500, text: '{"error":"no status"}\n' });
+    expect(await ask(file)).toMatchObject({ status: 500, text: '{"error":"no answer"}\n' });
   });
 
   it('makes the directory, and leaves nothing else in it', async () => {

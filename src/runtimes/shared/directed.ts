@@ -50,8 +50,13 @@ export type DirectoryNotice =
   /** Said once of each pod: it is never evicted. */
   | { readonly kind: 'doubt'; readonly doubt: Doubt };
 
+export interface DirectedRuntime extends Runtime {
+  /** The pod that an observation is of, as the directory has it; undefined for what it does not name. */
+  podOf(podId: string): RuntimePod | undefined;
+}
+
 /** Listens to the directory until it is closed. */
-export function directedRuntime(inputs: DirectedInputs): Runtime {
+export function directedRuntime(inputs: DirectedInputs): DirectedRuntime {
   const { cgroups, directory, select, scheduler, note } = inputs;
   const listings$ = directory.listings$.pipe(share());
   const ending = endingOf({
@@ -92,6 +97,7 @@ export function directedRuntime(inputs: DirectedInputs): Runtime {
     podsTrouble: () => trouble ?? cgroups.podsTrouble(),
     oomKills: () => cgroups.oomKills(),
     evict: (request) => joining.evict(request),
+    podOf: (podId) => joining.claimedBy(podId)?.pod,
     close: () => {
       ending.close();
       listening.unsubscribe();
@@ -105,6 +111,8 @@ interface Joiner {
   /** Pods in place of their cgroups. */
   readonly join: (observed: readonly PodObservation[]) => readonly PodObservation[];
   readonly evict: (request: EvictRequest) => Observable<EvictProgress>;
+  /** The pod of an observation's id. */
+  readonly claimedBy: (podId: string) => ClaimedPod | undefined;
 }
 
 /** The members of a pod of several cgroups, by the id that they have together. */
@@ -154,6 +162,7 @@ function joiner(
       groups = joined;
       return [...pods, ...others];
     },
+    claimedBy: (podId) => groups.get(podId)?.claimed ?? claimedAt(pathIn(podId)),
     evict: (request) => {
       const group = groups.get(request.podId);
       if (group === undefined) {
