@@ -82,14 +82,21 @@ async function openCri(
   { kubeletRootDir, podLogsDir }: Settings,
   hierarchy: Hierarchy,
 ): Promise<PodDirectory> {
-  const [{ criClient }, { criDirectory }, { criDisks }, { criReclaimer }, { criRemains }] =
-    await Promise.all([
-      import('../runtimes/cri/client.ts'),
-      import('../runtimes/cri/directory.ts'),
-      import('../runtimes/cri/disks.ts'),
-      import('../runtimes/cri/reclaimer.ts'),
-      import('../runtimes/cri/remains.ts'),
-    ]);
+  const [
+    { criClient },
+    { criDirectory },
+    { criDisks },
+    { logsBelow },
+    { criReclaimer },
+    { criRemains },
+  ] = await Promise.all([
+    import('../runtimes/cri/client.ts'),
+    import('../runtimes/cri/directory.ts'),
+    import('../runtimes/cri/disks.ts'),
+    import('../runtimes/cri/logs.ts'),
+    import('../runtimes/cri/reclaimer.ts'),
+    import('../runtimes/cri/remains.ts'),
+  ]);
   const wallClock = (): number => Date.now();
   const client = criClient(`unix://${socketPath}`, wallClock);
   const mountinfo = (): Promise<string> => readFile('/proc/self/mountinfo', 'utf8');
@@ -105,7 +112,7 @@ async function openCri(
       },
     }),
     disks: criDisks({ client, kubeletRootDir, podLogsDir, wallClock, mountinfo }),
-    reclaimer: criReclaimer(client),
+    reclaimer: criReclaimer(client, logsBelow(podLogsDir)),
     remains: criRemains(client),
   };
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { criClient } from '../../src/runtimes/cri/client.ts';
@@ -39,7 +39,8 @@ interface Host {
   daemon(...args: readonly string[]): Promise<Daemon>;
 }
 
-async function makeHost(mebibytes: number): Promise<Host> {
+/** @param logs where the logs of its pods lie; by default a directory of their own */
+async function makeHost(mebibytes: number, logs: string = privateDirectory()): Promise<Host> {
   const directory = mkdtempSync('/tmp/egc-');
   const root = path.join(directory, 'root');
   mkdirSync(root);
@@ -48,7 +49,6 @@ async function makeHost(mebibytes: number): Promise<Host> {
   const { socketPath } = containerd;
   const node = makeNode(512 * MI);
   const client = criClient(`unix://${socketPath}`, () => Date.now());
-  const logs = mkdtempSync('/tmp/egcp-');
   const maker = podMaker(socketPath, logs);
   const parent = path.relative(MEMORY_HIERARCHY, node.path);
   const call = <T>(method: string, request: object = {}): Promise<T> =>
@@ -65,7 +65,6 @@ async function makeHost(mebibytes: number): Promise<Host> {
     client.close();
     await containerd.remove();
     await removeGroups(parent);
-    rmSync(logs, { recursive: true, force: true });
   });
   const archives = privateDirectory('/var/tmp');
   const run: Host['run'] = (name, command) => maker.run(parent, name, command);
@@ -211,6 +210,62 @@ describeWith(NEEDS, 'a full imagefs', () => {
     expect((await daemon.status()).evictions).toEqual([]);
     expect(await host.stateOf(web)).toBe('SANDBOX_READY');
     report(`${line['freedInodes']} inodes by ${line['images']} images in ${line['tookMs']} ms`);
+    await daemon.stop();
+  });
+
+  it('C23: nodefs is short of what logs take: dead containers go, and no image', async () => {
+    const nodefs = mountExt4(200);
+    const host = await makeHost(200, nodefs);
+    const web = await host.run('web', ['hog', '5']);
+    await host.deadPod('batch', 'dd if=/dev/zero bs=1M count=60');
+    host.fill(['filler-0'], { mebibytes: 1 });
+    const before = freeIn(nodefs).mebibytes;
+    const daemon = await host.daemon(
+      `--nodefs-path=${nodefs}`,
+      `--pod-logs-dir=${nodefs}/pods`,
+      `--eviction-hard=nodefs.available<${before - 20}Mi`,
+      '--eviction-minimum-reclaim=nodefs.available=20Mi',
+    );
+    await daemon.line('filesystems', ({ layout }) => layout === 'dedicatedImagefs');
+    await daemon.statusWhen(
+      'its layout counts',
+      ({ layout }) => layout?.kind === 'dedicatedImagefs',
+    );
+    press(nodefs, 40);
+    await daemon.line('image GC would not help nodefs');
+    const line = await daemon.line('collected what nobody uses');
+    expect(line).toMatchObject({ because: 'regained', containers: 1, images: 0, failed: 0 });
+    expect(freeIn(nodefs).mebibytes).toBeGreaterThanOrEqual(before);
+    await daemon.line('threshold no longer met');
+    expect(await host.images()).toContain('localhost/filler-0:1');
+    expect(readdirSync(path.join(nodefs, 'pods'))).toEqual([web.uid]);
+    expect((await daemon.status()).evictions).toEqual([]);
+    expect(await host.stateOf(web)).toBe('SANDBOX_READY');
+    report(`${line['freedBytes']} bytes of a log in ${line['tookMs']} ms`);
+    await daemon.stop();
+  });
+
+  it('where what nobody uses is not enough, the pod goes that fills it', async () => {
+    const host = await makeHost(400);
+    const web = await host.run('web', ['hog', '5']);
+    host.fill(['filler-0'], { mebibytes: 10 });
+    const before = freeIn(host.root).mebibytes;
+    const daemon = await host.daemon(
+      `--eviction-hard=imagefs.available<${before - 60}Mi`,
+      '--eviction-minimum-reclaim=imagefs.available=40Mi',
+    );
+    const fat = await host.run('fat', ['sh', '-c', 'sleep 3; fill / 90; exec sleep 1000000']);
+    const [eviction] = await daemon.ended(1, WAIT_MS);
+    expect(eviction).toMatchObject({ pod: 'default/fat', outcome: 'evicted' });
+    const said = daemon.said();
+    expect(said.indexOf('collected what nobody uses')).toBeGreaterThan(0);
+    expect(said.indexOf('collected what nobody uses')).toBeLessThan(said.indexOf('evicting'));
+    expect(await host.images()).not.toContain('localhost/filler-0:1');
+    // What is left of it goes too, since dead containers may.
+    await daemon.line('threshold no longer met');
+    expect((await daemon.status()).evictions).toHaveLength(1);
+    expect(await host.stateOf(web)).toBe('SANDBOX_READY');
+    expect(await host.stateOf(fat)).not.toBe('SANDBOX_READY');
     await daemon.stop();
   });
 

@@ -9,6 +9,7 @@ import type {
 } from '../../ports/reclaimer.ts';
 import { askAbout } from '../shared/at-once.ts';
 import type { CriClient } from './client.ts';
+import type { Logs } from './logs.ts';
 
 /** How long a removal may take, ms: a container's layer and an image may be large. */
 export const REMOVE_DEADLINE_MS = 20_000;
@@ -69,6 +70,7 @@ interface ContainerStatusResponse {
   readonly status: {
     readonly finishedAt: string;
     readonly mounts: readonly { readonly image: ImageSpec | null }[];
+    readonly logPath: string;
   } | null;
 }
 
@@ -78,11 +80,16 @@ interface Details {
   readonly endedAtMs: number | undefined;
   /** The images that are mounted in it as volumes. */
   readonly volumes: readonly string[];
+  /** As whoever made it said. */
+  readonly logPath: string;
 }
 
 /** Of containers only one that has exited is dead, of sandboxes one that is not ready and runs nothing. */
-export function criReclaimer(client: CriClient): Reclaimer {
+export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
   const known = new Map<string, Details>();
+  /** Of the last listing: the log of each dead container, and those that were in each dead sandbox. */
+  let logOf: ReadonlyMap<string, string> = new Map();
+  let logsIn: ReadonlyMap<string, readonly string[]> = new Map();
   const pauseImages = new Map<string, string | undefined>();
   const listContainers = async (): Promise<readonly Container[]> => {
     const { containers } = await client.call<{ readonly containers: readonly Container[] }>(
@@ -105,7 +112,19 @@ export function criReclaimer(client: CriClient): Reclaimer {
   return {
     listDead: async () => {
       const [sandboxes, containers] = await list();
-      return deadOf(sandboxes, containers, detailsOf);
+      const dead = deadOf(sandboxes, containers, detailsOf);
+      const found = new Map(
+        containers.map((container) => [container.id, detailsOf(container)?.logPath ?? '']),
+      );
+      logOf = found;
+      logsIn = new Map(
+        dead.sandboxes.map(({ id, containers: own }) => [
+          id,
+          // What was in it may be gone since.
+          [...new Set([...(logsIn.get(id) ?? []), ...own.flatMap((one) => found.get(one) ?? [])])],
+        ]),
+      );
+      return dead;
     },
     listImages: async () => {
       const [sandboxes, containers] = await list();
@@ -118,8 +137,14 @@ export function criReclaimer(client: CriClient): Reclaimer {
       const users = usersOf(containers, detailsOf);
       return images.slice(0, MOST_LISTED).map((image) => listed(image, users, pauses));
     },
-    removeContainer: (containerId) => removal(client, 'RemoveContainer', { containerId }),
-    removeSandbox: (podSandboxId) => removal(client, 'RemovePodSandbox', { podSandboxId }),
+    removeContainer: async (containerId) => {
+      const removed = await removal(client, 'RemoveContainer', { containerId });
+      return withLogs(removed, [logOf.get(containerId) ?? ''], logs.remove);
+    },
+    removeSandbox: async (podSandboxId) => {
+      const removed = await removal(client, 'RemovePodSandbox', { podSandboxId });
+      return withLogs(removed, logsIn.get(podSandboxId) ?? [], logs.tidy);
+    },
     removeImage: async (image) => {
       try {
         // containerd removes what is in use, and a container may have been made since the listing.
@@ -157,10 +182,11 @@ async function learn(
       .call<ContainerStatusResponse>('ContainerStatus', { containerId: container.id })
       .catch(unless(GRPC.notFound));
     if (answer === undefined || answer.status === null) return;
-    const { finishedAt, mounts } = answer.status;
+    const { finishedAt, mounts, logPath } = answer.status;
     known.set(keyOf(container), {
       endedAtMs: timeOf(finishedAt),
       volumes: mounts.flatMap(({ image }) => (image === null ? [] : [image.image])),
+      logPath,
     });
   });
 }
@@ -319,6 +345,22 @@ async function removal(client: CriClient, method: string, request: object): Prom
     return { kind: 'removed' };
   } catch (error) {
     return failureOf(error);
+  }
+}
+
+/** The runtime leaves logs to whoever had the container made: they go with it. */
+async function withLogs(
+  removed: Removal,
+  paths: readonly string[],
+  act: (logPath: string) => Promise<void>,
+): Promise<Removal> {
+  if (removed.kind !== 'removed') return removed;
+  try {
+    for (const path of new Set(paths)) if (path !== '') await act(path);
+    return removed;
+  } catch (error) {
+    const detail = `removed, but not its log: ${error instanceof Error ? error.message : error}`;
+    return { kind: 'failed', detail, isAway: false };
   }
 }
 

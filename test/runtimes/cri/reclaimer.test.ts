@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { criClient } from '../../../src/runtimes/cri/client.ts';
+import { type Logs, logsBelow } from '../../../src/runtimes/cri/logs.ts';
 import { criReclaimer } from '../../../src/runtimes/cri/reclaimer.ts';
 import { type Answer, startScriptedCri } from '../../e2e/support/scripted-cri.ts';
 import { privateDirectory } from '../../kernel/support/daemon.ts';
@@ -92,7 +93,10 @@ const BASE: Readonly<Record<string, Answer>> = {
   Status: () => ({ info: { config: '{"sandboxImage":"example/pause:4"}' } }),
 };
 
-async function reclaimerOf(answers: Readonly<Record<string, Answer>> = {}) {
+async function reclaimerOf(
+  answers: Readonly<Record<string, Answer>> = {},
+  logs: Logs = logsBelow('/nowhere'),
+) {
   const asked: string[] = [];
   const counted = Object.entries({ ...BASE, ...answers }).map(
     ([name, answer]): [string, Answer] => [
@@ -112,7 +116,7 @@ async function reclaimerOf(answers: Readonly<Record<string, Answer>> = {}) {
     client.close();
     server.close();
   });
-  return { reclaimer: criReclaimer(client), asked };
+  return { reclaimer: criReclaimer(client, logs), asked };
 }
 
 const failing =
@@ -219,6 +223,40 @@ describe('criReclaimer', () => {
     expect(free && (await reclaimer.removeImage(free))).toMatchObject(expected);
   });
 
+  it('takes logs with what they are of, and says where that fails', async () => {
+    const removed: string[] = [];
+    const taking =
+      (what: string) =>
+      async (logPath: string): Promise<void> => {
+        if (logPath.includes('stuck')) throw new Error('EROFS');
+        removed.push(`${what} ${logPath}`);
+      };
+    const { reclaimer } = await reclaimerOf(
+      {
+        ContainerStatus: ({ containerId }) => ({
+          status: {
+            logPath: containerId === 'c-tried' ? '/logs/stuck' : `/logs/${containerId}/0.log`,
+          },
+        }),
+        RemoveContainer: ({ containerId }) =>
+          containerId === 'c-lost' ? failing(5, 'gone')({}) : {},
+        RemovePodSandbox: () => ({}),
+      },
+      { remove: taking('remove'), tidy: taking('tidy') },
+    );
+    await reclaimer.listDead();
+    await reclaimer.listDead();
+    expect(await reclaimer.removeContainer('c-dead')).toStrictEqual({ kind: 'removed' });
+    expect(await reclaimer.removeContainer('c-lost')).toStrictEqual({ kind: 'gone' });
+    expect(await reclaimer.removeContainer('c-tried')).toStrictEqual({
+      kind: 'failed',
+      detail: 'removed, but not its log: EROFS',
+      isAway: false,
+    });
+    expect(await reclaimer.removeSandbox('s-dead')).toStrictEqual({ kind: 'removed' });
+    expect(removed).toStrictEqual(['remove /logs/c-dead/0.log', 'tidy /logs/c-dead/0.log']);
+  });
+
   it('removes no image of which a container was made since it was listed', async () => {
     let containers: readonly object[] = CONTAINERS.containers;
     const { reclaimer, asked } = await reclaimerOf({
@@ -239,7 +277,7 @@ describe('criReclaimer', () => {
       Date.now(),
     );
     onTestFinished(() => client.close());
-    const reclaimer = criReclaimer(client);
+    const reclaimer = criReclaimer(client, logsBelow('/nowhere'));
     await expect(reclaimer.listDead()).rejects.toThrow();
     await expect(reclaimer.listImages()).rejects.toThrow();
     expect(await reclaimer.removeContainer('c')).toMatchObject({ kind: 'failed', isAway: true });
