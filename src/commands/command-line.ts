@@ -86,6 +86,10 @@ const EXECUTORS: Record<
         socketPath === undefined ? (conditions ?? []) : askConditions(socketPath),
     });
   },
+  gc: async (values) => {
+    const { gcCommand } = await import('./gc.ts');
+    return gcCommand(values);
+  },
   version: async () => {
     const { versionCommand } = await import('./version.ts');
     return versionCommand();

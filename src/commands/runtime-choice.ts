@@ -3,10 +3,12 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import type { RuntimeChoice, Settings } from '../config/settings.ts';
+import { EvictdError } from '../core/errors.ts';
 import { cgroupOf, directoryOf, type Hierarchy, pathIn } from '../kernel/hierarchy.ts';
 import { watchGroups } from '../kernel/new-groups.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { PodDirectory } from '../ports/pod-directory.ts';
+import type { Reclaimer } from '../ports/reclaimer.ts';
 import { foundDirectory } from '../runtimes/shared/found.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
 import type { Logger } from '../surfaces/log.ts';
@@ -144,4 +146,60 @@ async function openDocker(
     reclaimer: dockerReclaimer(socketPath),
     remains: dockerRemains(socketPath),
   };
+}
+
+/** A runtime that has answered. */
+export interface OpenedReclaimer {
+  /** For a person: `containerd at /run/…`. */
+  readonly name: string;
+  readonly reclaimer: Reclaimer;
+  close(): void;
+}
+
+/**
+ * All that answer at the usual sockets, or the one at the socket that was given.
+ *
+ * @throws EvictdError EVICTD_RUNTIME where none does
+ */
+export async function openReclaimers({
+  runtime: { kind, endpoint },
+  podLogsDir,
+}: Settings): Promise<readonly OpenedReclaimer[]> {
+  const opened: OpenedReclaimer[] = [];
+  const silent: string[] = [];
+  for (const { name, protocol, path } of kind === 'cgroup' ? [] : socketsFor(kind, endpoint)) {
+    const title = `${name} at ${path}`;
+    if (!existsSync(path)) {
+      silent.push(`${title} is not there`);
+      continue;
+    }
+    const one = await openReclaimer(protocol, path, podLogsDir);
+    try {
+      await one.reclaimer.listDead();
+      opened.push({ ...one, name: title });
+    } catch (error) {
+      one.close();
+      silent.push(`${title}: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  if (opened.length > 0) return opened;
+  throw new EvictdError('EVICTD_RUNTIME', `no runtime answers: ${silent.join('; ')}`);
+}
+
+async function openReclaimer(
+  protocol: Protocol,
+  socketPath: string,
+  podLogsDir: string,
+): Promise<Omit<OpenedReclaimer, 'name'>> {
+  if (protocol === 'docker') {
+    const { dockerReclaimer } = await import('../runtimes/docker/reclaimer.ts');
+    return { reclaimer: dockerReclaimer(socketPath), close: () => undefined };
+  }
+  const [{ criClient }, { logsBelow }, { criReclaimer }] = await Promise.all([
+    import('../runtimes/cri/client.ts'),
+    import('../runtimes/cri/logs.ts'),
+    import('../runtimes/cri/reclaimer.ts'),
+  ]);
+  const client = criClient(`unix://${socketPath}`, () => Date.now());
+  return { reclaimer: criReclaimer(client, logsBelow(podLogsDir)), close: () => client.close() };
 }

@@ -20,6 +20,7 @@ export const COMMANDS = {
   summary: 'ask the running daemon for its view, as the kubelet’s Summary API has it',
   record: 'write what the running daemon or a kubelet sees as a scenario for simulate',
   admit: 'tell whether pods may start on the node as it is; exit status 3 if not',
+  gc: 'remove dead containers and unused images now, or list them with --dry-run',
   version: 'print the version, as --version does',
 } as const;
 
@@ -49,8 +50,9 @@ interface OptionRow {
 /** What an option is to commands for which its own description does not hold. */
 interface Meaning {
   readonly commands: readonly CommandName[];
-  /** What stands for the value; the same where it is left out. */
+  /** What stands for the value, and its default; the same where they are left out. */
   readonly value?: string;
+  readonly default?: string;
   readonly description: string;
 }
 
@@ -73,6 +75,8 @@ interface FileKey {
 export type KeyType = 'signals' | 'text' | 'integer' | 'switch' | 'texts' | 'polling' | 'pods';
 
 const DAEMON = ['run', 'check-config'] as const;
+/** What says of a runtime what may be removed, to the daemon and at once. */
+const RUNTIME = [...DAEMON, 'gc'] as const;
 /** What says by which policy: of a simulated node too. */
 const POLICY = [...DAEMON, 'simulate'] as const;
 
@@ -145,7 +149,13 @@ export const OPTIONS = {
     description:
       'what runs the pods: cgroup for those that --pod-parent, --pod and pods: name; cri for containerd or ' +
       'CRI-O; docker for Docker and Podman; auto for the first of these that answers',
-    commands: DAEMON,
+    commands: RUNTIME,
+    instead: {
+      commands: ['gc'],
+      value: 'cri|docker|auto',
+      default: 'auto',
+      description: 'what is asked: cri, docker, or all whose usual sockets are there',
+    },
     key: { name: 'runtime', type: 'text' },
   },
   '--runtime-endpoint': {
@@ -154,7 +164,7 @@ export const OPTIONS = {
     repeatable: false,
     default: undefined,
     description: 'the socket at which the runtime is asked; the usual ones are tried without it',
-    commands: DAEMON,
+    commands: RUNTIME,
     key: { name: 'runtimeEndpoint', type: 'text' },
   },
   '--docker-pods': {
@@ -337,7 +347,7 @@ export const OPTIONS = {
     repeatable: false,
     default: '/var/lib',
     description: 'a path in the filesystem that is nodefs',
-    commands: DAEMON,
+    commands: RUNTIME,
     key: { name: 'nodefsPath', type: 'text' },
   },
   '--imagefs-path': {
@@ -347,7 +357,7 @@ export const OPTIONS = {
     default: undefined,
     description:
       'a path in the filesystem that holds images; without it the one that the runtime tells, if there is one',
-    commands: DAEMON,
+    commands: RUNTIME,
     key: { name: 'imagefsPath', type: 'text' },
   },
   '--containerfs-path': {
@@ -378,7 +388,7 @@ export const OPTIONS = {
     repeatable: false,
     default: '0s',
     description: 'a container that ended less long ago is kept',
-    commands: DAEMON,
+    commands: RUNTIME,
     key: { name: 'containerGCMinimumAge', type: 'text' },
   },
   '--container-gc-max-per-pod': {
@@ -389,7 +399,14 @@ export const OPTIONS = {
     description:
       'how many dead attempts of each container of a pod are kept, negative for all; under pressure none, but ' +
       'for the last one of a pod that lives',
-    commands: DAEMON,
+    commands: RUNTIME,
+    instead: {
+      commands: ['gc'],
+      default: '0',
+      description:
+        'how many dead attempts of each container of a pod are kept, negative for all; the last one of a pod that ' +
+        'lives is in any case',
+    },
     key: { name: 'containerGCMaxPerPod', type: 'integer' },
   },
   '--image-gc': {
@@ -457,7 +474,7 @@ export const OPTIONS = {
     repeatable: false,
     default: '/var/log/pods',
     description: "where the pods' logs are: with --runtime cri, those below it are looked at",
-    commands: DAEMON,
+    commands: RUNTIME,
     key: { name: 'podLogsDir', type: 'text' },
   },
   '--socket': {
@@ -492,7 +509,11 @@ export const OPTIONS = {
     repeatable: false,
     default: 'false',
     description: 'decide and say whom to evict and what to remove, but kill and remove nothing',
-    commands: DAEMON,
+    commands: RUNTIME,
+    instead: {
+      commands: ['gc'],
+      description: 'remove nothing, and list what would be and what is kept, and why',
+    },
     key: { name: 'dryRun', type: 'switch' },
   },
   '--allow-pid-kill': {
@@ -690,6 +711,15 @@ export const OPTIONS = {
     commands: ['record'],
     key: undefined,
   },
+  '--only': {
+    aliases: [],
+    value: 'containers|images',
+    repeatable: false,
+    default: undefined,
+    description: 'leave the other alone',
+    commands: ['gc'],
+    key: undefined,
+  },
   '--plain': {
     aliases: [],
     value: undefined,
@@ -754,8 +784,8 @@ export function optionsOf(command: CommandName): readonly Option[] {
   return OPTION_LIST.filter(({ commands }) => commands.includes(command)).map((option) => {
     const { instead } = option;
     if (!instead?.commands.includes(command)) return option;
-    const { value = option.value, description } = instead;
-    return { ...option, value, description };
+    const { value = option.value, default: own = option.default, description } = instead;
+    return { ...option, value, default: own, description };
   });
 }
 

@@ -59,6 +59,10 @@ export const ERRORS = {
     exitStatus: 9,
     meaning: 'a kubelet cannot be asked, refuses, or does not answer as one',
   },
+  EVICTD_RUNTIME: {
+    exitStatus: 9,
+    meaning: 'a container runtime cannot be asked, or does not answer',
+  },
   EVICTD_KUBELET_EVICTS: {
     exitStatus: 11,
     meaning:

@@ -102,7 +102,7 @@ describe('parseCommandLine', () => {
   it.each<[readonly string[], RegExp]>([
     [
       [],
-      /^expected one of the commands run, check-config, simulate, demo, status, summary, record, admit, version$/,
+      /^expected one of the commands run, check-config, simulate, demo, status, summary, record, admit, gc, version$/,
     ],
     [[''], /unknown command/],
     [['nope'], /^unknown command 'nope'$/],

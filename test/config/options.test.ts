@@ -87,7 +87,14 @@ describe('the table of options', () => {
     const meant = OPTION_LIST.flatMap(({ name, commands, instead }) =>
       instead === undefined ? [] : [{ name, commands, instead: instead.commands }],
     );
-    expect(meant.map(({ name }) => name)).toEqual(['--config', '--socket', '--explain']);
+    expect(meant.map(({ name }) => name)).toEqual([
+      '--config',
+      '--runtime',
+      '--container-gc-max-per-pod',
+      '--socket',
+      '--dry-run',
+      '--explain',
+    ]);
     for (const { commands, instead } of meant) {
       expect(instead.filter((command) => !commands.includes(command))).toEqual([]);
       expect(instead.length).toBeLessThan(commands.length);

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync 
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { criClient } from '../../src/runtimes/cri/client.ts';
-import { type Daemon, privateDirectory, startDaemon } from '../kernel/support/daemon.ts';
+import { type Daemon, MAIN, privateDirectory, startDaemon } from '../kernel/support/daemon.ts';
 import { mountExt4 } from '../kernel/support/filesystems.ts';
 import { MI, makeNode, type TestNode } from '../kernel/support/node.ts';
 import { MEMORY_HIERARCHY } from '../support/cgroup.ts';
@@ -267,6 +267,42 @@ describeWith(NEEDS, 'a full imagefs', () => {
     expect(await host.stateOf(web)).toBe('SANDBOX_READY');
     expect(await host.stateOf(fat)).not.toBe('SANDBOX_READY');
     await daemon.stop();
+  });
+
+  it('is listed by evictd gc, and then removed by it', async () => {
+    const host = await makeHost(300);
+    const web = await host.run('web', ['hog', '5']);
+    await host.deadPod('batch', 'dd if=/dev/zero of=/big bs=1M count=10');
+    host.fill(FILLERS, { mebibytes: 5 });
+    const gc = (...args: readonly string[]) =>
+      execFileSync(
+        process.execPath,
+        [
+          MAIN,
+          'gc',
+          '--runtime=cri',
+          `--runtime-endpoint=unix://${host.socketPath}`,
+          `--imagefs-path=${host.root}`,
+          ...args,
+        ],
+        { encoding: 'utf8' },
+      );
+    const images = await host.images();
+    const listed = gc('--dry-run').split('\n');
+    const lines = (text: string) => listed.filter((line) => line.startsWith(text));
+    expect(lines('would remove container default/batch/main (')).toHaveLength(1);
+    expect(lines('would remove sandbox default/batch (')).toHaveLength(1);
+    expect(lines('would remove image localhost/filler-')).toHaveLength(FILLERS.length);
+    expect(lines(`keeps image ${BUSYBOX_IMAGE}`)).toEqual([expect.stringMatching(/: in use$/)]);
+    expect(lines(`keeps image ${PAUSE_IMAGE}`)).toHaveLength(1);
+    expect(await host.images()).toEqual(images);
+    expect(gc('--only=containers')).toMatch(/: 1 containers, 1 sandboxes and 0 images removed/);
+    expect(await host.images()).toEqual(images);
+    const before = freeIn(host.root).mebibytes;
+    expect(gc()).toMatch(/: 0 containers, 0 sandboxes and \d images removed, 0 in use/);
+    expect(freeIn(host.root).mebibytes).toBeGreaterThan(before + 30);
+    expect(await host.images()).toEqual([BUSYBOX_IMAGE, PAUSE_IMAGE].sort());
+    expect(await host.stateOf(web)).toBe('SANDBOX_READY');
   });
 
   it('in a dry run loses nothing, and the log lists what would go', async () => {
