@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { absentRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
 import { describeWith } from '../support/skip.ts';
+import { costStory } from './cost-story.ts';
 import { faultRounds } from './fault-rounds.ts';
 import { isAlive, isGone, leakStories, stage } from './leak-stories.ts';
 import { softStories } from './soft-stories.ts';
@@ -42,4 +43,5 @@ describeWith(NEEDS, 'containerd', () => {
   });
   softStories(() => host);
   faultRounds('containerd', () => host);
+  costStory('containerd', () => host);
 });

@@ -4,6 +4,7 @@ import { absentRuntimeContract, runtimeContract } from '../runtimes/contract.ts'
 import { report } from '../support/counts.ts';
 import { describeWith } from '../support/skip.ts';
 import { until } from '../support/wait.ts';
+import { costStory } from './cost-story.ts';
 import { faultRounds } from './fault-rounds.ts';
 import { isAlive, isGone, leakStories, stage } from './leak-stories.ts';
 import { softStories } from './soft-stories.ts';
@@ -36,6 +37,7 @@ describeWith(NEEDS, 'Docker Engine', () => {
   leakStories(() => host);
   softStories(() => host);
   faultRounds('dockerd', () => host);
+  costStory('dockerd', () => host);
 
   it('keeps a container from coming back that is always restarted', async () => {
     const { holds, leaks, watch, knows } = stage(host);

@@ -56,8 +56,8 @@ export function flagsOf({ kind, socketPath }: RuntimeHost): readonly string[] {
 }
 
 /** All that is made on it goes with the test. */
-export function stage(host: RuntimeHost): Stage {
-  const node = makeNode(512 * MI);
+export function stage(host: RuntimeHost, limitBytes = 512 * MI): Stage {
+  const node = makeNode(limitBytes);
   onTestFinished(() => host.clear(node));
   const run: Stage['run'] = (...args) => host.run(node, ...args);
   return {
@@ -79,8 +79,10 @@ export function stage(host: RuntimeHost): Stage {
       await until(`${name} is ready to leak`, () => shell() !== undefined, { limitMs: LIMIT_MS });
       return { ...pod, begin: () => process.kill(shell() as number, 'SIGUSR1') };
     },
-    watch: (args = HARD) =>
-      startDaemon({ node: node.path, args: [...flagsOf(host), OFTEN, ...args] }),
+    watch: (args = HARD) => {
+      const pace = args.some((arg) => arg.startsWith('--poll-interval')) ? [] : [OFTEN];
+      return startDaemon({ node: node.path, args: [...flagsOf(host), ...pace, ...args] });
+    },
     knows: async (daemon, pods) => {
       const names = pods.map(({ name }) => name).sort();
       await daemon.statusWhen(`the pods are ${names.join(', ')}`, (status) => {

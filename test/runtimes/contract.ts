@@ -4,8 +4,10 @@ import path from 'node:path';
 import { NEVER } from 'rxjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PodObservation } from '../../src/core/pod.ts';
+import type { Reclaimer } from '../../src/ports/reclaimer.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../src/ports/runtime.ts';
 import { catchesUsr1, pidsBelow } from '../e2e/support/left-over.ts';
+import { untilAnswer } from '../e2e/support/until-answer.ts';
 import { MI, makeNode, type TestNode } from '../kernel/support/node.ts';
 import { MEMORY_HIERARCHY } from '../support/cgroup.ts';
 import { until, within } from '../support/wait.ts';
@@ -36,6 +38,8 @@ export interface ContractHost {
   clear(node: TestNode): Promise<void>;
   /** What runs the pods, where that is more than the kernel. */
   readonly daemon: ContractDaemon | undefined;
+  /** The same runtime asked for what is dead, where there is such a thing; closed with the test. */
+  openReclaimer(node: TestNode): Promise<ContractReclaimer | undefined>;
 }
 
 export interface ContractPod {
@@ -43,6 +47,12 @@ export interface ContractPod {
   readonly name: string;
   /** Its cgroup, relative to the root of the memory hierarchy. */
   readonly cgroup: string;
+}
+
+export interface ContractReclaimer {
+  readonly reclaimer: Reclaimer;
+  /** The containers of a pod that runs, by id. */
+  containersOf(pod: ContractPod): Promise<readonly string[]>;
 }
 
 /** A process that can be held up, behind a socket. */
@@ -162,6 +172,32 @@ export function absentRuntimeContract(host: () => ContractHost): void {
       await until('it knows of the end', () => runtime.observePods().length === 0, {
         limitMs: LIMIT_MS,
       });
+    });
+
+    it('gives back what is dead, and nothing that runs', async () => {
+      const node = makeNode(512 * MI);
+      onTestFinished(() => host().clear(node));
+      const runtime = await host().open(node);
+      const opened = await host().openReclaimer(node);
+      const { reclaimer, containersOf } = opened as ContractReclaimer;
+      const web = await host().run(node, 'web', HOLD);
+      const leak = await host().run(node, 'leak', HOLD);
+      const seen = await listed(runtime, leak);
+      await listed(runtime, web);
+      const [[own = ''], [other = '']] = [await containersOf(leak), await containersOf(web)];
+      const isDead = async (id: string) =>
+        (await reclaimer.listDead()).containers.some((one) => one.id === id);
+      expect([await isDead(own), await isDead(other)]).toEqual([false, false]);
+      for (const id of [own, other]) {
+        expect((await reclaimer.removeContainer(id)).kind).toMatch(/^(inUse|failed)$/);
+      }
+      await progressOf(runtime, requestFor(seen));
+      await untilAnswer('it is listed as dead', () => isDead(own), LIMIT_MS);
+      expect(await isDead(other)).toBe(false);
+      expect(await reclaimer.removeContainer(own)).toEqual({ kind: 'removed' });
+      expect(await reclaimer.removeContainer(own)).toEqual({ kind: 'gone' });
+      expect(await isDead(own)).toBe(false);
+      expect(pidsBelow(web.cgroup).length).toBeGreaterThan(0);
     });
 
     it('need not be there at the start', async () => {

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { pino } from 'pino';
+import { firstValueFrom } from 'rxjs';
 import { onTestFinished } from 'vitest';
 import { openDirectory } from '../../../src/commands/runtime-choice.ts';
 import { loadSettings } from '../../../src/config/load.ts';
@@ -16,22 +17,24 @@ import { end } from './left-over.ts';
 import type { RuntimeHost } from './runtime-host.ts';
 
 export function contractHost(host: RuntimeHost): ContractHost {
-  /** As the daemon has it, by the default settings. */
-  const open = async ({ path: directory }: TestNode, socketPath: string): Promise<Runtime> => {
+  const openParts = async ({ path: directory }: TestNode, socketPath: string) => {
     const node = resolveNodeCgroup(directory);
     const { settings } = loadSettings({
       '--node-cgroup': [directory],
       '--runtime': [host.kind],
       '--runtime-endpoint': [`unix://${socketPath}`],
     });
-    const inputs = {
-      settings,
-      node,
-      native: requireAddon(),
-      scheduler: liveScheduler,
-      directory: await openDirectory(settings, node, pino({ enabled: false })),
-    };
-    const runtime = runtimeOf(inputs, () => undefined);
+    const opened = await openDirectory(settings, node, pino({ enabled: false }));
+    if (opened === undefined) throw new Error('no runtime is asked');
+    return { node, settings, directory: opened };
+  };
+  /** As the daemon has it, by the default settings. */
+  const open = async (on: TestNode, socketPath: string): Promise<Runtime> => {
+    const parts = await openParts(on, socketPath);
+    const runtime = runtimeOf(
+      { ...parts, native: requireAddon(), scheduler: liveScheduler },
+      () => undefined,
+    );
     onTestFinished(() => runtime.close());
     return runtime;
   };
@@ -39,6 +42,21 @@ export function contractHost(host: RuntimeHost): ContractHost {
     open: (node) => open(node, host.socketPath),
     run: (node, name, script) => host.run(node, name, ['sh', '-c', script]),
     clear: (node) => host.clear(node),
+    openReclaimer: async (node) => {
+      const { directory } = await openParts(node, host.socketPath);
+      onTestFinished(() => directory.close());
+      const { reclaimer } = directory;
+      if (reclaimer === undefined) return undefined;
+      return {
+        reclaimer,
+        containersOf: async ({ name }) => {
+          const listing = await firstValueFrom(directory.listings$);
+          const pods = listing.kind === 'listed' ? listing.pods : [];
+          const pod = pods.find((one) => one.name === name);
+          return pod?.containers.map(({ id }) => id) ?? [];
+        },
+      };
+    },
     daemon: {
       pause: () => end(host.pid(), 'SIGSTOP'),
       resume: () => end(host.pid(), 'SIGCONT'),

@@ -15,6 +15,7 @@ const HOST: ContractHost = {
   },
   clear: async () => undefined,
   daemon: undefined,
+  openReclaimer: async () => undefined,
 };
 
 describeWith({ root: true, cgroupV1: true }, 'pods as plain cgroups', () => {
