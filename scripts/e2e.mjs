@@ -8,7 +8,15 @@
 // What is missing of Debian's packages is installed where that can be done, and starts no daemon; where it cannot
 // the tests are skipped and say why. ARGUMENTS go to vitest. The last line is `N passed, N failed, N skipped`.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -22,18 +30,11 @@ const COMMON = {
   runc: 'runc',
   'busybox-static': 'busybox',
   e2fsprogs: 'mkfs.ext4',
-  xfsprogs: 'mkfs.xfs',
 };
 const SUITES = {
   cri: {
     packages: { ...COMMON, containerd: 'containerd' },
-    files: [
-      'test/e2e/cri',
-      'test/e2e/reclaim.test',
-      'test/e2e/reclaim-scripted',
-      'test/e2e/disk-pods',
-      'test/e2e/hostile',
-    ],
+    files: ['cri', 'cri-disk', 'hostile', 'reclaim', 'reclaim-scripted'],
   },
   docker: {
     packages: {
@@ -43,7 +44,7 @@ const SUITES = {
       podman: 'podman',
       conmon: 'conmon',
     },
-    files: ['test/e2e/docker', 'test/e2e/podman', 'test/e2e/reclaim-engines', 'test/e2e/joined'],
+    files: ['docker', 'docker-disk', 'joined', 'podman', 'reclaim-engines'],
   },
 };
 
@@ -109,6 +110,17 @@ function ensure(packages) {
   }
 }
 
+const fileOf = (name) => `test/e2e/${name}.test.ts`;
+
+/** Tests of runtimes that none of the suites has; the demo has none. */
+function forgotten() {
+  const known = Object.values(SUITES).flatMap(({ files }) => files.map(fileOf));
+  const all = readdirSync(path.join(root, 'test/e2e')).filter((name) => name.endsWith('.test.ts'));
+  return all
+    .map((name) => `test/e2e/${name}`)
+    .filter((name) => name !== fileOf('demo') && !known.includes(name));
+}
+
 function main() {
   const [name, ...args] = process.argv.slice(2);
   if (name === 'packages') {
@@ -120,11 +132,16 @@ function main() {
     console.error(`evictd: which tests? ${Object.keys(SUITES).join(', ')}; or packages`);
     return 2;
   }
+  const left = forgotten();
+  if (left.length > 0) {
+    console.error(`evictd: no suite of scripts/e2e.mjs has ${left.join(', ')}`);
+    return 2;
+  }
   ensure(suite.packages);
   const script = path.join(root, 'scripts/test.mjs');
   const { status } = spawnSync(
     process.execPath,
-    [script, '--project', 'e2e', ...suite.files, ...args],
+    [script, '--project', 'e2e', ...suite.files.map(fileOf), ...args],
     { stdio: 'inherit' },
   );
   return status ?? 1;
