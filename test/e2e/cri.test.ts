@@ -1,6 +1,6 @@
 import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { absentRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
+import { askedRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
 import { describeWith } from '../support/skip.ts';
 import { costStory } from './cost-story.ts';
 import { faultRounds } from './fault-rounds.ts';
@@ -26,7 +26,7 @@ describeWith(NEEDS, 'containerd', () => {
   afterAll(() => host.remove());
 
   runtimeContract(() => contractHost(host));
-  absentRuntimeContract(() => contractHost(host));
+  askedRuntimeContract(() => contractHost(host));
   leakStories(() => host);
 
   it('evicts the one of two pods that leaks, where both have one cgroup for parent', async () => {

@@ -1,6 +1,6 @@
 import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { absentRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
+import { askedRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
 import { report } from '../support/counts.ts';
 import { describeWith } from '../support/skip.ts';
 import { until } from '../support/wait.ts';
@@ -33,7 +33,7 @@ describeWith(NEEDS, 'Docker Engine', () => {
   afterAll(() => host.remove());
 
   runtimeContract(() => contractHost(host));
-  absentRuntimeContract(() => contractHost(host));
+  askedRuntimeContract(() => contractHost(host));
   leakStories(() => host);
   softStories(() => host);
   faultRounds('dockerd', () => host);

@@ -1,6 +1,6 @@
 import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll } from 'vitest';
-import { absentRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
+import { askedRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
 import { describeWith } from '../support/skip.ts';
 import { leakStories } from './leak-stories.ts';
 import { softStories } from './soft-stories.ts';
@@ -24,7 +24,7 @@ describeWith(NEEDS, 'Podman', () => {
   afterAll(() => host.remove());
 
   runtimeContract(() => contractHost(host));
-  absentRuntimeContract(() => contractHost(host));
+  askedRuntimeContract(() => contractHost(host));
   leakStories(() => host);
   softStories(() => host);
 });

@@ -145,7 +145,7 @@ export function runtimeContract(host: () => ContractHost): void {
 }
 
 /** @param host what has a daemon */
-export function absentRuntimeContract(host: () => ContractHost): void {
+export function askedRuntimeContract(host: () => ContractHost): void {
   const daemonOf = () => host().daemon as ContractDaemon;
 
   describe('as every runtime that is asked', () => {
