@@ -68,6 +68,7 @@ interface Image {
 
 interface ContainerStatusResponse {
   readonly status: {
+    readonly state: string;
     readonly finishedAt: string;
     readonly mounts: readonly { readonly image: ImageSpec | null }[];
     readonly logPath: string;
@@ -138,23 +139,39 @@ export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
       return images.slice(0, MOST_LISTED).map((image) => listed(image, users, pauses));
     },
     removeContainer: async (containerId) => {
+      const use = await useOf(async () => {
+        const { status } = await client.call<ContainerStatusResponse>('ContainerStatus', {
+          containerId,
+        });
+        return status === null || isDead(status) ? undefined : `the container is ${status.state}`;
+      });
+      if (use !== undefined) return use;
       const removed = await removal(client, 'RemoveContainer', { containerId });
       return withLogs(removed, [logOf.get(containerId) ?? ''], logs.remove);
     },
     removeSandbox: async (podSandboxId) => {
+      const use = await useOf(async () => {
+        const answer = await client.call<PodSandboxStatusResponse>('PodSandboxStatus', {
+          podSandboxId,
+        });
+        const state = answer.status?.state ?? NOT_READY;
+        if (state !== NOT_READY) return `the sandbox is ${state}`;
+        const own = (await listContainers()).filter((one) => one.podSandboxId === podSandboxId);
+        const alive = own.find((one) => !isDead(one));
+        return alive && `its container ${alive.id} is ${alive.state}`;
+      });
+      if (use !== undefined) return use;
       const removed = await removal(client, 'RemovePodSandbox', { podSandboxId });
       return withLogs(removed, logsIn.get(podSandboxId) ?? [], logs.tidy);
     },
     removeImage: async (image) => {
-      try {
-        // containerd removes what is in use, and a container may have been made since the listing.
+      const use = await useOf(async () => {
         const containers = await listContainers();
         await learn(client, containers, known);
         const [user] = usersIn(image, usersOf(containers, detailsOf));
-        if (user !== undefined) return { kind: 'inUse', detail: `used by container ${user}` };
-      } catch (error) {
-        return failureOf(error);
-      }
+        return user && `used by container ${user}`;
+      });
+      if (use !== undefined) return use;
       return removal(client, 'RemoveImage', { image: { image: image.id } });
     },
   };
@@ -164,8 +181,23 @@ function keyOf({ id, state }: Container): string {
   return `${id} ${state}`;
 }
 
-function isDead({ state }: Container): boolean {
+function isDead({ state }: Pick<Container, 'state'>): boolean {
   return state === 'CONTAINER_EXITED';
+}
+
+const NOT_READY = 'SANDBOX_NOTREADY';
+
+/**
+ * Why something is not to be removed, as it is right before: containerd removes images that are used, and stops
+ * what runs to remove it.
+ */
+async function useOf(ask: () => Promise<string | undefined>): Promise<Removal | undefined> {
+  try {
+    const detail = await ask();
+    return detail === undefined ? undefined : { kind: 'inUse', detail };
+  } catch (error) {
+    return failureOf(error);
+  }
 }
 
 /** Asks for what a list of containers does not tell of those that are new, and forgets those that are gone. */
@@ -236,7 +268,7 @@ function deadOf(
     }),
     sandboxes: sandboxes.flatMap((sandbox): readonly RuntimeDeadSandbox[] => {
       const own = inSandbox.get(sandbox.id) ?? [];
-      if (sandbox.state !== 'SANDBOX_NOTREADY' || !own.every(isDead)) return [];
+      if (sandbox.state !== NOT_READY || !own.every(isDead)) return [];
       return [
         {
           id: sandbox.id,
@@ -321,6 +353,10 @@ async function ownPauseImage(client: CriClient): Promise<string | undefined> {
     .call<Verbose>('Status', { verbose: true })
     .catch(unless(GRPC.unimplemented));
   return textIn(answer?.info['config'], 'sandboxImage');
+}
+
+interface PodSandboxStatusResponse {
+  readonly status: { readonly state: string } | null;
 }
 
 interface Verbose {

@@ -80,6 +80,7 @@ const BASE: Readonly<Record<string, Answer>> = {
   ContainerStatus: ({ containerId }) => ({
     status: {
       id: containerId,
+      state: CONTAINERS.containers.find(({ id }) => id === containerId)?.state,
       finishedAt: containerId === 'c-dead' ? 20 * NS : 0,
       mounts:
         containerId === 'c-run'
@@ -88,6 +89,7 @@ const BASE: Readonly<Record<string, Answer>> = {
     },
   }),
   PodSandboxStatus: ({ podSandboxId }) => ({
+    status: SANDBOXES.items.find(({ id }) => id === podSandboxId),
     info: { info: podSandboxId === 's-live' ? '{"image":"example/pause:3"}' : 'no JSON' },
   }),
   Status: () => ({ info: { config: '{"sandboxImage":"example/pause:4"}' } }),
@@ -235,6 +237,7 @@ describe('criReclaimer', () => {
       {
         ContainerStatus: ({ containerId }) => ({
           status: {
+            state: 'CONTAINER_EXITED',
             logPath: containerId === 'c-tried' ? '/logs/stuck' : `/logs/${containerId}/0.log`,
           },
         }),
@@ -255,6 +258,20 @@ describe('criReclaimer', () => {
     });
     expect(await reclaimer.removeSandbox('s-dead')).toStrictEqual({ kind: 'removed' });
     expect(removed).toStrictEqual(['remove /logs/c-dead/0.log', 'tidy /logs/c-dead/0.log']);
+  });
+
+  it.each([
+    ['removeContainer', 'c-run', 'the container is CONTAINER_RUNNING'],
+    ['removeContainer', 'c-made', 'the container is CONTAINER_CREATED'],
+    ['removeSandbox', 's-live', 'the sandbox is SANDBOX_READY'],
+    ['removeSandbox', 's-half', 'its container c-half is CONTAINER_RUNNING'],
+  ] as const)('%s leaves %s alone, which containerd would stop', async (remove, id, detail) => {
+    const { reclaimer, asked } = await reclaimerOf({
+      RemoveContainer: () => ({}),
+      RemovePodSandbox: () => ({}),
+    });
+    expect(await reclaimer[remove](id)).toStrictEqual({ kind: 'inUse', detail });
+    expect(asked.filter((name) => name.startsWith('Remove'))).toStrictEqual([]);
   });
 
   it('removes no image of which a container was made since it was listed', async () => {
