@@ -12,9 +12,12 @@ export interface Totals {
   readonly skipped: number;
 }
 
+/** Projects whose figures are printed in every run. */
+const MEASURED = 'e2e';
+
 /**
- * Names what was skipped, prints the figures of tests in an acceptance run, and ends
- * the output with `N passed, N failed, N skipped`. With `EVICTD_TOTALS` set to a file the totals
+ * Names what was skipped, prints what tests of real runtimes measured and in an acceptance run what others did, and
+ * ends the output with `N passed, N failed, N skipped`. With `EVICTD_TOTALS` set to a file the totals
  * go there instead, for scripts/test.mjs to add up.
  */
 export class Counts implements Reporter {
@@ -26,9 +29,13 @@ export class Counts implements Reporter {
 
   onTestCaseResult(test: TestCase): void {
     const figures = test.meta().figures ?? [];
-    if (!FULL || (!TOLD.includes(test.project.name) && figures.length === 0)) return;
+    const { name } = test.project;
+    if (figures.length === 0 && !(FULL && TOLD.includes(name))) return;
+    if (!FULL && name !== MEASURED) return;
     const { state } = test.result();
-    this.#print(`accept: ${state}: ${[test.fullName, ...figures].join(': ')}`);
+    this.#print(
+      `${FULL ? 'accept' : 'measured'}: ${state}: ${[test.fullName, ...figures].join(': ')}`,
+    );
   }
 
   onTestRunEnd(
