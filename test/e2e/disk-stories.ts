@@ -8,6 +8,7 @@ import type { StatusDocument } from '../../src/surfaces/status.ts';
 import { type Daemon, MAIN, startDaemon } from '../kernel/support/daemon.ts';
 import { MI, makeNode } from '../kernel/support/node.ts';
 import { until } from '../support/wait.ts';
+import { isGone } from './leak-stories.ts';
 import { pidsBelow } from './support/left-over.ts';
 import type { LoopDisk } from './support/loop-disk.ts';
 import type { MadePod, RuntimeHost } from './support/runtime-host.ts';
@@ -121,6 +122,7 @@ export function diskStories(get: () => DiskHost): void {
     );
     expect(disk.availableBytes()).toBeLessThan(100 * MI);
     await expectAlive(host, [web, cache]);
+    await isGone(host, fat);
     await removeDead(fat);
     expect((await whenRelieved(daemon)).evictions).toHaveLength(1);
     await expectAlive(host, [web, cache]);
@@ -154,6 +156,7 @@ export function diskStories(get: () => DiskHost): void {
     const [eviction] = await daemon.ended(1, LIMIT_MS);
     expect(eviction).toMatchObject({ pod: fat.name, outcome: 'evicted' });
     expect(eviction?.message).toMatch(/resource: inodes\..*The pod was using \d{4} inodes\.$/);
+    await isGone(host, fat);
     await removeDead(fat);
     expect((await whenRelieved(daemon)).evictions).toHaveLength(1);
     await expectAlive(host, [web, cache]);

@@ -401,7 +401,7 @@ async function withLogs(
 }
 
 /** CRI has no number for what is in use: containerd and CRI-O say it in words. */
-const IN_USE = /\b(in use|being used|used by)\b/i;
+const IN_USE = /\b(in use|being used|used by|still running)\b/i;
 
 function failureOf(error: unknown): Removal {
   const { code, message = String(error) } = error as {

@@ -209,6 +209,7 @@ describe('criReclaimer', () => {
     [9, 'a precondition', { kind: 'inUse', detail: expect.stringContaining('a precondition') }],
     [2, 'image is in use by a container', { kind: 'inUse' }],
     [2, 'conflict: image is being used by running container 1', { kind: 'inUse' }],
+    [2, 'container is still running, to stop first', { kind: 'inUse' }],
     [2, 'no space left on device', { kind: 'failed', isAway: false }],
     [14, 'unavailable', { kind: 'failed', isAway: true }],
     [4, 'deadline', { kind: 'failed', isAway: true }],
