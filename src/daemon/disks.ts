@@ -133,10 +133,12 @@ export function createDisks({ pods, filesystems, cgroupOf }: DisksInputs): Disks
         imagefs: given.filesystems.imagefs ?? pathOf('imagefs'),
         containerfs: given.filesystems.containerfs ?? pathOf('containerfs'),
       };
-      const { layout } = layoutOf(filesystems().filter(({ name, path }) => paths[name] === path));
-      const key = JSON.stringify([paths, layout, isUseKnown]);
+      const states = filesystems().filter(({ name, path }) => paths[name] === path);
+      const { layout } = layoutOf(states);
+      const ranksDisk = isUseKnown && areTried(states, paths);
+      const key = JSON.stringify([paths, layout, ranksDisk]);
       if (settled?.given !== given || settled.key !== key) {
-        settled = { given, key, settings: settingsWith(given, paths, layout, isUseKnown) };
+        settled = { given, key, settings: settingsWith(given, paths, layout, ranksDisk) };
         rebuild();
       }
       return settled.settings;
@@ -149,6 +151,14 @@ export function createDisks({ pods, filesystems, cgroupOf }: DisksInputs): Disks
     notePods: rebuild,
     podDisk: (podId) => byPod.get(podId),
   };
+}
+
+/** Whether each filesystem was measured, or could not be: before that another layout may come out. */
+function areTried(states: readonly FilesystemState[], paths: Settings['filesystems']): boolean {
+  return FILESYSTEMS.every((name) => {
+    const state = states.find((one) => one.name === name);
+    return paths[name] === undefined || state?.reading !== undefined || state?.error !== undefined;
+  });
 }
 
 interface HeldFile extends Omit<DeletedFiles, 'pid'> {

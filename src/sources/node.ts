@@ -73,10 +73,9 @@ export function nodeView(inputs: NodeInputs, nowMs: () => number): NodeView {
   let lastPids: readonly (SignalObservation | ReadingFailure)[] = [];
   let filesystems: readonly FilesystemState[] = unreadFilesystems(inputs.filesystems).map(
     (state) => {
-      const same = inputs.before?.find(
-        ({ name, path }) => name === state.name && path === state.path,
-      );
-      return same ?? state;
+      // Names that share a path share what was measured there.
+      const same = inputs.before?.find(({ path }) => path === state.path);
+      return same === undefined ? state : { ...same, name: state.name };
     },
   );
   let measured = new Set<string>();

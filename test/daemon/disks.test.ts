@@ -17,7 +17,12 @@ const NODE = '8:1';
 const IMAGES = '8:2';
 const LAYERS = '8:3';
 
-function state(name: FilesystemName, path: string, device: string | undefined): FilesystemState {
+function state(
+  name: FilesystemName,
+  path: string,
+  device: string | undefined,
+  error?: string,
+): FilesystemState {
   const reading =
     device === undefined
       ? undefined
@@ -34,7 +39,7 @@ function state(name: FilesystemName, path: string, device: string | undefined): 
           type: 'ext4',
           mountPoint: path,
         };
-  return { name, path, reading, error: undefined, stale: false };
+  return { name, path, reading, error, stale: false };
 }
 
 const TOLD: RuntimeFilesystems = {
@@ -46,12 +51,13 @@ const TOLD: RuntimeFilesystems = {
 
 function scene(options: { readonly devices?: Partial<Record<FilesystemName, string>> } = {}) {
   let { devices = {} } = options;
+  let errors: Partial<Record<FilesystemName, string>> = {};
   let pods: readonly RuntimePod[] = [];
   let settings: Settings | undefined;
   const filesystems = (): readonly FilesystemState[] =>
     (['nodefs', 'imagefs', 'containerfs'] as const).flatMap((name) => {
       const path = settings?.filesystems[name];
-      return path === undefined ? [] : [state(name, path, devices[name])];
+      return path === undefined ? [] : [state(name, path, devices[name], errors[name])];
     });
   const disks = createDisks({
     pods: () => pods,
@@ -61,8 +67,9 @@ function scene(options: { readonly devices?: Partial<Record<FilesystemName, stri
   return {
     disks,
     /** What holds, with what was measured by then. */
-    settle: (given: Settings, now: Partial<Record<FilesystemName, string>> = devices): Settings => {
+    settle: (given: Settings, now = devices, failed: typeof errors = {}): Settings => {
       devices = now;
+      errors = failed;
       settings = disks.settingsOf(given);
       // What was measured of other paths counts from the next time on.
       settings = disks.settingsOf(given);
@@ -159,13 +166,29 @@ describe('the settings on the disks as they are', () => {
   });
 
   it('rank by disks once it was found out what pods use', () => {
-    const { settle, disks } = scene();
+    const { settle, disks } = scene({ devices: { nodefs: NODE } });
     const given = settingsOf('nodefs.available<15%');
     expect(settle(given).policy.ranksDisk).toBe(false);
     disks.note({ kind: 'used', atMs: 0, tookMs: 1, containers: new Map() });
     expect(settle(given).policy.ranksDisk).toBe(true);
     disks.note({ kind: 'failed', atMs: 0, reason: 'away' });
     expect(settle(given).policy.ranksDisk).toBe(true);
+  });
+
+  it('do not rank by disks before each filesystem was measured, or could not be', () => {
+    const { settle, told, disks } = scene();
+    const given = settingsOf('imagefs.available<15%');
+    told();
+    disks.note({ kind: 'used', atMs: 0, tookMs: 1, containers: new Map() });
+    const ranks = (
+      devices: Partial<Record<FilesystemName, string>>,
+      errors: Partial<Record<FilesystemName, string>> = {},
+    ) => settle(given, devices, errors).policy.ranksDisk;
+    expect(ranks({ nodefs: NODE })).toBe(false);
+    // Layers are taken to lie with the images, which may not be so.
+    expect(ranks({ nodefs: NODE, imagefs: IMAGES })).toBe(false);
+    expect(ranks({ nodefs: NODE, imagefs: IMAGES, containerfs: NODE })).toBe(true);
+    expect(ranks({ nodefs: NODE, imagefs: IMAGES }, { containerfs: 'ENOENT' })).toBe(true);
   });
 
   it('without a containerfs have no thresholds of one beyond those that were given', () => {

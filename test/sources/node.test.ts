@@ -65,6 +65,20 @@ describe('nodeView', () => {
     expect(view.filesystems()[0]).toMatchObject({ name: 'nodefs', stale: true });
   });
 
+  it('goes on from what was known of a path, by whatever name, and decides nothing by it', () => {
+    const before = viewOf();
+    before.note({ kind: 'read', reading: READING });
+    const view = viewOf({
+      before: before.filesystems(),
+      filesystems: { nodefs: '/other', imagefs: undefined, containerfs: '/disk' },
+    });
+    expect(view.filesystems().map(({ name, reading }) => [name, reading])).toStrictEqual([
+      ['nodefs', undefined],
+      ['containerfs', READING],
+    ]);
+    expect(signalsOf(view)).toStrictEqual(['memory.available']);
+  });
+
   it('reads PIDs where a threshold is about them, afresh each time', () => {
     expect(viewOf().readAvailable('pid.available')).toBeUndefined();
     const view = viewOf({ readsPids: true });
