@@ -359,6 +359,59 @@ describe('C18: a volume without used bytes', () => {
   });
 });
 
+describe('C19 (k/k#41032): figures from before a collection', () => {
+  const config = { evictionHard: { 'imagefs.available': '15%' } };
+  const use = { a: { rootfsBytes: 4 * GI } };
+  const figures = (percent: number, statsMs: number) => ({
+    imagefs: { ...disk(percent * GI, 100 * GI), time: stamp(statsMs) },
+    use,
+  });
+  const at = (seconds: number, percent: number, statsMs: number): RoundCase => ({
+    at: seconds,
+    ...figures(percent, statsMs),
+    // The collection frees 40 %, and the cache goes on to say 14.
+    summaryAfterReclaim: summaryCase(figures(percent, statsMs)),
+  });
+  const cached = [0, 10, 20, 30, 40, 50].map((seconds) => at(seconds, 14, 0));
+  const story = (last: number) =>
+    scenarioOf('c19', config, [podCase('a')], [...cached, at(60, last, 60_000)], {
+      dedicatedImageFs: true,
+    });
+
+  it('have the kubelet evict a pod although enough is there', () => {
+    expect(victims(run(story(40), 'kubelet'))).toStrictEqual([['a'], [], [], [], [], [], []]);
+  });
+
+  it('decide nothing by evictd’s rules, and nothing is collected again for them', () => {
+    const result = run(story(40), 'evictd');
+    expect(victims(result).flat()).toStrictEqual([]);
+    expect(result.ticks.map(({ reclaim }) => reclaim.length)).toStrictEqual([2, 0, 0, 0, 0, 0, 0]);
+  });
+
+  it('decide nothing, but those that follow do: the collection was not enough', () => {
+    expect(victims(run(story(14), 'evictd'))).toStrictEqual([[], [], [], [], [], [], ['a']]);
+  });
+
+  it.each([
+    ['kubelet', ['a'], undefined],
+    ['evictd', [], 2],
+  ] as const)('space that is still coming back is waited for; %s', (rules, gone, readings) => {
+    const round = {
+      ...at(0, 14, 0),
+      summaryAfterReclaim: summaryCase(figures(14.5, 1000)),
+      evictd: {
+        summariesSettling: [summaryCase(figures(20, 2000)), summaryCase(figures(40, 3000))],
+      },
+    };
+    const settling = scenarioOf('c19b', config, [podCase('a')], [round], {
+      dedicatedImageFs: true,
+    });
+    const result = run(settling, rules);
+    expect(victims(result)).toStrictEqual([gone]);
+    expect(result.ticks[0]?.evictd?.settlingReadings).toBe(readings);
+  });
+});
+
 describe('C27 (k/k#78561): priority before usage', () => {
   it.each(BOTH)('over a request of 0 goes before within 1Gi; %s', (rules) => {
     const low = podCase('low', { memoryRequest: '1Gi', memoryLimit: '1Gi' });
