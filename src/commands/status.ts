@@ -130,6 +130,7 @@ const SHOWN = objectOf({
       pods: isNumber,
       protectedPods: isNumber,
       passedOverPods: isNumber,
+      helplessPods: isNumber,
     }),
   ),
   events: listOf(
@@ -228,12 +229,12 @@ export function formatStatus(status: StatusDocument): string {
     ),
     section(
       'NOBODY TO EVICT',
-      ['at', 'signal', 'available', 'pods', 'protected', 'passed over'],
+      ['at', 'signal', 'available', 'pods', 'protected', 'passed over', 'of no help'],
       status.impossible.map((row) => [
         row.decidedAt,
         row.signal,
         approximateCount(row.available, row.unit),
-        ...[row.pods, row.protectedPods, row.passedOverPods].map(String),
+        ...[row.pods, row.protectedPods, row.passedOverPods, row.helplessPods].map(String),
       ]),
     ),
     section(

@@ -1,11 +1,17 @@
 /** What is to be done: at most one eviction at a time, and before it what the layout says is collected. */
 import type { Cause, Decision } from './decision.ts';
 import { orderedByComebacks } from './hold-off.ts';
-import { disruptionTarget, evictionText, nodeText } from './message.ts';
+import { disruptionTarget, evictionText, imagesText, nodeText } from './message.ts';
 import { observationOf, type SignalObservation } from './observation.ts';
 import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
-import { isEvictedFor, type Ranked, rankWithReasons } from './rank.ts';
+import {
+  countsImages,
+  freesSomething,
+  isEvictedFor,
+  type Ranked,
+  rankWithReasons,
+} from './rank.ts';
 import { type ReclaimFunction, reclaimFunctions } from './reclaim.ts';
 import { SIGNALS, type Signal } from './signal.ts';
 import { awaitsSpace } from './space.ts';
@@ -93,6 +99,11 @@ function decideReclaimed(policy: Policy, state: State, before: Cause, sample: Sa
       ? isNothingMet(policy, sample.observations)
       : cause === undefined;
   if (isEnough || cause === undefined) return unranked({ kind: 'none', why: 'reclaimed' });
+  // A pod's containers went while it ran: their images were still in use when it looked.
+  if (countsImages(signal, policy) && !state.collectedAtMs.has(signal)) {
+    const functions = reclaimsFor(policy, state, cause, sample.nowMs);
+    if (functions.length > 0) return unranked({ kind: 'reclaim', functions, cause });
+  }
   return decideVictim(policy, state, cause, sample);
 }
 
@@ -142,12 +153,7 @@ function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample
       (candidate) =>
         candidate.protectedBecause === undefined &&
         !state.passedOver.has(candidate.id) &&
-        // The end of who has none of the node's PIDs frees none.
-        !(
-          signal === 'pid.available' &&
-          candidate.pids === 0 &&
-          policy.rules.countedPids === 'evictd'
-        ),
+        freesSomething(candidate, signal, policy),
     );
   const isAwaited = isPidsAwaited(state, cause, sample.nowMs);
   const pod = isAwaited ? candidates.find((one) => endsPressure(one, cause)) : candidates[0];
@@ -160,7 +166,9 @@ function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample
   }
   const hard = isHard(cause.threshold);
   const gracePeriodSeconds = victimGraceSeconds(policy, hard, pod);
-  const { message, annotations } = evictionText(cause, pod, policy.rules);
+  const { message, annotations } = countsImages(signal, policy)
+    ? imagesText(cause, pod)
+    : evictionText(cause, pod, policy.rules);
   return {
     decision: {
       kind: 'evict',
@@ -182,14 +190,15 @@ export const FIGURES_AWAITED_MS = 15_000;
 
 /** Whether what a pod that may go uses of the disks is known only from before the threshold was met. */
 function areFiguresOld(
-  { rules }: Policy,
+  policy: Policy,
   { firstObserved }: State,
   { threshold }: Cause,
   { pods = [], nowMs }: Sample,
 ): boolean {
-  if (rules.diskFigures === 'kubelet' || SIGNALS[threshold.signal].filesystem === undefined) {
-    return false;
-  }
+  const { signal } = threshold;
+  if (policy.rules.diskFigures === 'kubelet' || !isOfDisk(signal)) return false;
+  // Images were listed by the collection before it.
+  if (countsImages(signal, policy)) return false;
   // What is due was observed.
   const metAtMs = firstObserved.get(thresholdId(threshold)) as number;
   if (nowMs - metAtMs >= FIGURES_AWAITED_MS) return false;

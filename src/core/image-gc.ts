@@ -59,6 +59,52 @@ export function imagesSeen(
   );
 }
 
+/** An image as far as it is told whose it is. */
+export interface UsedImage extends Pick<ListedImage, 'sizeBytes' | 'usedBy'> {
+  /** Whether it would stay though nobody used it. */
+  readonly isKept: boolean;
+}
+
+/** A listed image, by whether it would stay though nobody used it: pinned or fresh. */
+export function usedImage(
+  image: ListedImage,
+  memory: ImageMemory,
+  minimumAgeMs: number,
+  nowMs: number,
+): UsedImage {
+  const unused = { ...imageObservation(image, memory, nowMs), inUse: false };
+  const isKept = imageKept(unused, minimumAgeMs, nowMs) !== undefined;
+  return { sizeBytes: image.sizeBytes, usedBy: image.usedBy, isKept };
+}
+
+/**
+ * What could be removed with each user, bytes: images that nobody else uses, by the sizes that the runtime
+ * reports, which count layers in each that has them. A user of which no image tells is left out.
+ *
+ * @param userOf by what an image is used, who that is; undefined for somebody else
+ */
+export function exclusiveImages(
+  images: readonly UsedImage[],
+  userOf: (usedBy: string) => string | undefined,
+): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const { sizeBytes, isKept, usedBy } of images) {
+    const users = new Set(usedBy.map(userOf));
+    const isExclusive = users.size === 1 && !isKept;
+    for (const user of users) {
+      if (user === undefined) continue;
+      const sum = (sums.get(user) ?? 0) + (isExclusive ? countedBytes(sizeBytes) : 0);
+      sums.set(user, Math.min(sum, Number.MAX_SAFE_INTEGER));
+    }
+  }
+  return sums;
+}
+
+/** Sizes are from outside: what is none counts as nothing. */
+function countedBytes(sizeBytes: number): number {
+  return sizeBytes > 0 ? Math.min(Math.trunc(sizeBytes), Number.MAX_SAFE_INTEGER) : 0;
+}
+
 /** An image of the node, as far as a collection looks at it. */
 export interface ImageObservation {
   readonly id: string;

@@ -58,6 +58,19 @@ export function evictionText(cause: Cause, pod: PodObservation, rules: Rules): E
   };
 }
 
+/** Why something is evicted for a filesystem on which only images lie; the kubelet has no words for it. */
+export function imagesText(
+  cause: Cause,
+  { exclusiveImageBytes }: Pick<PodObservation, 'exclusiveImageBytes'>,
+): EvictionText {
+  const bytes = exclusiveImageBytes;
+  const sentence =
+    bytes === undefined
+      ? 'What the images take that the pod alone uses is unknown.'
+      : `The pod alone was using images of ${formatBytes(bytes)}.`;
+  return { message: `${nodeMessage(cause)}. ${sentence}`, annotations: {} };
+}
+
 /**
  * The containers that a message may name; undefined where it tells of the pod as a whole. Of inodes and PIDs a
  * summary tells nothing by container, and the kubelet nothing at all.

@@ -5,6 +5,7 @@ import { firstObservedAt, pastGrace } from './grace.ts';
 import { afterEviction, withReturns } from './hold-off.ts';
 import { observationOf, type SignalObservation } from './observation.ts';
 import type { Policy } from './policy.ts';
+import { countsImages } from './rank.ts';
 import type { Signal } from './signal.ts';
 import { spaceAwaitedAfter } from './space.ts';
 import { copied, type Sample, type State } from './state.ts';
@@ -50,6 +51,12 @@ export function settle(policy: Policy, state: State, sample: Sample): State {
   ended.comebacks = comebacksOf(policy, state, outcome, sample.nowMs);
   // Each eviction is awaited anew.
   ended.spaceAwaited = undefined;
+  const { signal } = state.inFlight;
+  const isForImages =
+    outcome.kind === 'evicted' && signal !== undefined && countsImages(signal, policy);
+  if (sample.spaceHeld !== true && (isForImages || state.spaceAwaited !== undefined)) {
+    ended.collectedAtMs = withoutImages(policy, state.collectedAtMs);
+  }
   const isSaid = outcome.kind === 'refused' && outcome.reason === 'dryRun';
   ended.said = state.said || isSaid;
   const forMs = isSaid ? undefined : passOverMs(outcome);
@@ -63,6 +70,12 @@ function withPassedOver(state: State, passedOver: State['passedOver']): State {
   const after = copied(state);
   after.passedOver = passedOver;
   return after;
+}
+
+/** Images are unused once their containers are gone: they are collected before anybody else goes. */
+function withoutImages(policy: Policy, times: State['collectedAtMs']): State['collectedAtMs'] {
+  const kept = [...times].filter(([signal]) => !countsImages(signal, policy));
+  return kept.length === times.size ? times : new Map(kept);
 }
 
 /** Who was evicted, where it is known what may bring him back. */
@@ -134,6 +147,8 @@ export function observe(policy: Policy, before: State, sample: Sample): State {
     // Nothing becomes due unseen: the pressure may have gone before its grace was over.
     (threshold) => isRead(threshold.signal) || isAmong(threshold, before.due),
   );
+  const spaceAwaited = spaceAwaitedAfter(policy, before, sample);
+  const isSpaceBack = before.spaceAwaited !== undefined && spaceAwaited === undefined;
   // Each field by its name: this is done at every reading, and a spread takes three times as long.
   return {
     observations: mergeObservations(before.observations, observations),
@@ -145,7 +160,7 @@ export function observe(policy: Policy, before: State, sample: Sample): State {
     passedOver: before.passedOver,
     comebacks: comebacksAfter(policy, before, sample),
     pidsAwaitedUntilMs: before.pidsAwaitedUntilMs,
-    spaceAwaited: spaceAwaitedAfter(policy, before, sample),
+    spaceAwaited,
     metAtMs: met.length > 0 ? nowMs : before.metAtMs,
     said: before.said && isSameBurst,
     noCandidateAtMs: before.noCandidateAtMs,
@@ -153,7 +168,7 @@ export function observe(policy: Policy, before: State, sample: Sample): State {
     impossible: isSameBurst ? before.impossible : undefined,
     reclaiming: before.reclaiming,
     unmeasured: dueSignal({ due }, before.unmeasured),
-    collectedAtMs: before.collectedAtMs,
+    collectedAtMs: isSpaceBack ? withoutImages(policy, before.collectedAtMs) : before.collectedAtMs,
     overLimits:
       sample.overLimits?.filter(
         ({ pod }) => pod.protectedBecause === undefined && !before.passedOver.has(pod.id),

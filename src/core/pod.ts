@@ -58,6 +58,8 @@ export interface PodObservation {
   readonly disk?: Readonly<Record<DiskPart, DiskUsage>> | undefined;
   /** How the figures of its disk use came about; left out where they are as new as the others. */
   readonly diskSeen?: DiskSeen;
+  /** What images take that it alone uses and that may be removed, bytes; unknown where it is left out. */
+  readonly exclusiveImageBytes?: number | undefined;
   /** False where its source tells nothing at all of it. */
   readonly hasStats?: boolean;
   /**

@@ -55,11 +55,18 @@ function isSetBack({ statsTimesNs }: State, { observations = [] }: Sample): bool
   });
 }
 
-function impossibleText({ cause, pods, protectedPods, passedOverPods }: Impossibility): string {
+function impossibleText({
+  cause,
+  pods,
+  protectedPods,
+  passedOverPods,
+  helplessPods,
+}: Impossibility): string {
   const { resource } = SIGNALS[cause.threshold.signal];
+  const helpless = helplessPods === 0 ? '' : `, ${helplessPods} whose end would free nothing`;
   return (
     `The node was low on resource: ${resource}, and no pod may be evicted: ` +
-    `${pods} pods, ${protectedPods} protected, ${passedOverPods} passed over`
+    `${pods} pods, ${protectedPods} protected, ${passedOverPods} passed over${helpless}`
   );
 }
 

@@ -82,14 +82,38 @@ export function orderedBy(...comparators: readonly PodComparator[]): PodComparat
   };
 }
 
-/** Whether pods are evicted for a signal. */
-export function isEvictedFor(signal: Signal, { ranksDisk }: Pick<Policy, 'ranksDisk'>): boolean {
-  return ranksDisk || SIGNALS[signal].filesystem === undefined;
+/** Whether pods are evicted for a signal: not for images where none may be removed afterwards. */
+export function isEvictedFor(
+  signal: Signal,
+  policy: Pick<Policy, 'ranksDisk' | 'reclaims'> & Ranking,
+): boolean {
+  if (SIGNALS[signal].filesystem === undefined) return true;
+  return policy.ranksDisk && (!countsImages(signal, policy) || policy.reclaims.includes('images'));
 }
 
 /**
- * What of a pod lies on each filesystem; images are no pod's. Source: kubelet `helpers.go`,
- * `buildSignalToRankFunc`.
+ * Whether pods are ranked by the images that they alone use: nothing else of them lies there. Nobody tells
+ * how many inodes an image has, for which its size stands.
+ */
+export function countsImages(signal: Signal, { layout, rules }: Ranking): boolean {
+  const { filesystem } = SIGNALS[signal];
+  if (filesystem === undefined || rules.exclusiveImages === 'kubelet') return false;
+  return DISK_PARTS[layout][filesystem].length === 0;
+}
+
+/** Whether the end of a pod frees anything of what is short, as far as that is known. */
+export function freesSomething(
+  { pids, exclusiveImageBytes }: Pick<PodObservation, 'pids' | 'exclusiveImageBytes'>,
+  signal: Signal,
+  ranking: Ranking,
+): boolean {
+  if (signal === 'pid.available') return pids !== 0 || ranking.rules.countedPids === 'kubelet';
+  return exclusiveImageBytes !== 0 || !countsImages(signal, ranking);
+}
+
+/**
+ * What of a pod lies on each filesystem beside images, which are no pod's to the kubelet. Source: kubelet
+ * `helpers.go`, `buildSignalToRankFunc`.
  */
 const DISK_PARTS: Readonly<
   Record<FilesystemLayout, Readonly<Record<FilesystemName, readonly DiskPart[]>>>
@@ -208,13 +232,17 @@ function placeComparator(signal: Signal, ranking: Ranking): (left: Place, right:
 }
 
 /** Puts down what a pod's place for a signal depends on. */
-function measurer(signal: Signal, { layout, rules }: Ranking): (pod: PodObservation) => Place {
+function measurer(signal: Signal, ranking: Ranking): (pod: PodObservation) => Place {
+  const { layout, rules } = ranking;
   const { filesystem, unit } = SIGNALS[signal];
   if (signal === 'pid.available') {
     return (pod) => new Place(pod, 'within', pod.pids, 0n, nearlyAbove(pod.pids, 0n), rules);
   }
   if (filesystem === undefined) {
     return (pod) => aboveRequest(pod, pod.workingSetBytes, pod.memoryRequestNano, rules);
+  }
+  if (countsImages(signal, ranking)) {
+    return (pod) => aboveRequest(pod, pod.exclusiveImageBytes, 0n, rules);
   }
   const parts = DISK_PARTS[layout][filesystem];
   if (unit === 'bytes') {

@@ -43,6 +43,8 @@ export interface RecordedPod {
   readonly pids: number | null;
   /** What it used of the disks; left out where that was not known. */
   readonly disk?: RecordedDisk;
+  /** What images took that it alone used; left out where that was not known. */
+  readonly exclusiveImageBytes?: number;
   readonly gracePeriodSeconds: number | null;
   /** Why it may not be evicted. */
   readonly protected: string | null;
@@ -100,6 +102,9 @@ export function recordedPod(pod: PodObservation): RecordedPod {
     workingSetBytes: pod.workingSetBytes ?? null,
     pids: pod.pids ?? null,
     ...(pod.disk === undefined ? {} : { disk: recordedDisk(pod.disk) }),
+    ...(pod.exclusiveImageBytes === undefined
+      ? {}
+      : { exclusiveImageBytes: pod.exclusiveImageBytes }),
     gracePeriodSeconds: pod.gracePeriodSeconds ?? null,
     protected: pod.protectedBecause ?? null,
   };

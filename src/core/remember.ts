@@ -4,9 +4,9 @@ import type { Cause, Decision } from './decision.ts';
 import { type Ownership, ownershipOf } from './hold-off.ts';
 import type { SignalObservation } from './observation.ts';
 import { dueSignal } from './observe.ts';
-import type { PodObservation } from './pod.ts';
 import type { Policy } from './policy.ts';
 import { announcedBy, type Concluded } from './policy-events.ts';
+import { freesSomething } from './rank.ts';
 import {
   copied,
   type Impossibility,
@@ -82,7 +82,7 @@ function rememberNone(policy: Policy, state: State, decision: Nothing, sample: S
   after.unmeasured = undefined;
   after.noCandidateAtMs = nowMs;
   after.noCandidateCause = decision.cause;
-  after.impossible ??= impossibility(state, decision.cause, sample.pods, nowMs);
+  after.impossible ??= impossibility(policy, state, decision.cause, sample);
   return after;
 }
 
@@ -135,11 +135,12 @@ function hasTime({ statsTimeNs }: SignalObservation): boolean {
 }
 
 function impossibility(
+  policy: Policy,
   state: State,
   cause: Cause,
-  pods: readonly PodObservation[],
-  nowMs: number,
+  { pods = [], nowMs }: Sample,
 ): Impossibility {
+  const { signal } = cause.threshold;
   const open = pods.filter(({ protectedBecause }) => protectedBecause === undefined);
   return {
     atMs: nowMs,
@@ -147,5 +148,6 @@ function impossibility(
     pods: pods.length,
     protectedPods: pods.length - open.length,
     passedOverPods: open.filter(({ id }) => state.passedOver.has(id)).length,
+    helplessPods: open.filter((pod) => !freesSomething(pod, signal, policy)).length,
   };
 }

@@ -96,6 +96,15 @@ export const RULES = {
     why: 'a pod went although logs of dead containers filled the disk (k/k#129616)',
     since: '0.1.0',
   },
+  exclusiveImages: {
+    kubelet:
+      'images are no pod’s: where they have a filesystem of their own, pods go for it by their priority alone',
+    evictd:
+      'a pod uses what images take that it alone uses: of those who have any, the lowest priority, then the most; ' +
+      'none goes that has none, or where no image may be removed afterwards; what it leaves is collected first',
+    why: 'all tied at 0, and one went after the other whose end freed nothing',
+    since: '0.2.0',
+  },
   spaceHeld: {
     kubelet:
       'after an eviction for a disk the next pod goes once the victim’s containers are removed, or after 30 s ' +

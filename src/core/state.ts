@@ -62,6 +62,8 @@ export interface Impossibility {
   readonly protectedPods: number;
   /** How many could not be evicted a while ago. */
   readonly passedOverPods: number;
+  /** How many have nothing of what is short, so that their end would free none. */
+  readonly helplessPods: number;
 }
 
 /** Space that is to come back. */

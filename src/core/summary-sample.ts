@@ -15,6 +15,8 @@ export interface SampleReading extends SummaryReading {
   readonly layout: FilesystemLayout;
   /** Whether limits of local storage are enforced. */
   readonly checksLimits: boolean;
+  /** What images take that a pod alone uses, bytes, by its name; unknown for all where it is left out. */
+  readonly exclusiveImageBytes?: ((name: string) => number | undefined) | undefined;
 }
 
 const NONE: readonly OverLimit[] = [];

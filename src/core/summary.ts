@@ -128,9 +128,18 @@ export function statsByPod({ pods }: Summary): ReadonlyMap<string, PodStats> {
 export function summaryPods(
   specs: readonly PodSpec[],
   stats: ReadonlyMap<string, PodStats>,
-  { rules, nowMs }: Pick<SummaryReading, 'rules' | 'nowMs'>,
+  {
+    rules,
+    nowMs,
+    exclusiveImageBytes,
+  }: Pick<SummaryReading, 'rules' | 'nowMs'> & {
+    readonly exclusiveImageBytes?: ((name: string) => number | undefined) | undefined;
+  },
 ): readonly PodObservation[] {
-  return specs.map((spec) => new SummaryPod(spec, stats.get(spec.id), rules, nowMs));
+  return specs.map(
+    (spec) =>
+      new SummaryPod(spec, stats.get(spec.id), rules, nowMs, exclusiveImageBytes?.(spec.name)),
+  );
 }
 
 /** To the kubelet what is missing in the stats of a pod is 0; only a pod without any is unknown. */
@@ -145,8 +154,15 @@ class SummaryPod implements PodObservation {
   readonly hasStats: boolean;
   readonly pidsAre = 'processes';
   readonly atMs: number;
+  readonly exclusiveImageBytes: number | undefined;
 
-  constructor(spec: PodSpec, stats: PodStats | undefined, rules: Rules, atMs: number) {
+  constructor(
+    spec: PodSpec,
+    stats: PodStats | undefined,
+    rules: Rules,
+    atMs: number,
+    exclusiveImageBytes: number | undefined,
+  ) {
     this.#spec = spec;
     this.#stats = stats;
     this.#missing = stats !== undefined && rules.unknownUsage === 'kubelet' ? 0 : undefined;
@@ -156,6 +172,7 @@ class SummaryPod implements PodObservation {
     this.protectedBecause = spec.protectedBecause;
     this.hasStats = stats !== undefined;
     this.atMs = atMs;
+    this.exclusiveImageBytes = exclusiveImageBytes;
   }
 
   get qosClass(): QosClass {

@@ -9,7 +9,13 @@ import type { Decision, EvictionOutcome, EvictionTiming } from '../core/decision
 import { formatDuration, parseDuration } from '../core/duration.ts';
 import { assert, describeError, EvictdError, quote } from '../core/errors.ts';
 import { type Flapping, flapping, NOT_FLAPPING } from '../core/flapping.ts';
-import { type ImageObservation, imagesToCollect } from '../core/image-gc.ts';
+import {
+  exclusiveImages,
+  FRESH_IMAGE_MS,
+  type ImageObservation,
+  imageKept,
+  imagesToCollect,
+} from '../core/image-gc.ts';
 import type { KubernetesPod, Summary } from '../core/kubernetes.ts';
 import { EVICTED } from '../core/message.ts';
 import type { SignalObservation } from '../core/observation.ts';
@@ -324,12 +330,7 @@ class Run {
     if (functions.includes('images') && tick.evictd?.images !== undefined) {
       const level = thresholdLevel(threshold, observation.capacity, true);
       const needed = Math.max(0, level - observation.available);
-      const images = tick.evictd.images.map((image, index) =>
-        readable(
-          () => `evictd.images[${index}]`,
-          () => imageOf(image, nowMs),
-        ),
-      );
+      const images = this.#images(seen);
       told.images.push(...imagesToCollect(images, needed, nowMs, rules).map(({ id }) => id));
     }
     const { summary, summaryAfterReclaim: after } = tick;
@@ -345,6 +346,26 @@ class Run {
       told.settlingReadings += 1;
     }
     return fresh;
+  }
+
+  /** Those of the tick, without pods that were evicted, and are not back, among who uses them. */
+  #images({ tick: { evictd }, nowMs, active }: Seen): readonly SimulatedImage[] {
+    const isActive = new Set(active.map(({ name }) => name));
+    return (evictd?.images ?? []).map((image, index) =>
+      readable(
+        () => `evictd.images[${index}]`,
+        () => imageOf(image, nowMs, (name) => isActive.has(name) || !this.#gone.has(name)),
+      ),
+    );
+  }
+
+  /** What images take that a pod alone uses, by its name: worked out when the first one is asked for. */
+  #exclusiveImages(seen: Seen): (name: string) => number | undefined {
+    let bytes: ReadonlyMap<string, number> | undefined;
+    return (name) => {
+      bytes ??= exclusiveTo(this.#images(seen), seen.active, seen.nowMs);
+      return bytes.get(name);
+    };
   }
 
   #step(policy: Policy, sample: Sample, tick: number, told: Told): StepResult {
@@ -372,6 +393,8 @@ class Run {
       specs: active,
       layout: later.layout,
       checksLimits,
+      exclusiveImageBytes:
+        rules.exclusiveImages === 'kubelet' ? undefined : this.#exclusiveImages(seen),
     });
     for (const signal of sample.refused) {
       if (!told.refused.includes(signal)) told.refused.push(signal);
@@ -560,16 +583,38 @@ function outcomeOf({ pod }: EvictDecision, nowMs: number, kind: KillOutcome): Ev
   }
 }
 
+/** An image with who uses it, as far as that is said. */
+interface SimulatedImage extends ImageObservation {
+  readonly usedBy: readonly string[];
+}
+
 function imageOf(
-  { id, sizeBytes, age, lastUsed, inUse, pinned }: ImageEntry,
+  { id, sizeBytes, age, lastUsed, inUse, usedBy = [], pinned }: ImageEntry,
   nowMs: number,
-): ImageObservation {
+  isThere: (pod: string) => boolean,
+): SimulatedImage {
+  const users = usedBy.filter(isThere);
   return {
     id,
     sizeBytes,
     firstSeenAtMs: nowMs - parseDuration(age),
     lastUsedAtMs: lastUsed === undefined ? undefined : nowMs - parseDuration(lastUsed),
-    inUse: inUse === true,
+    inUse: inUse === true || users.length > 0,
     pinned: pinned === true,
+    // Used by something that is no pod, too.
+    usedBy: inUse === true ? [...users, ''] : users,
   };
+}
+
+function exclusiveTo(
+  images: readonly SimulatedImage[],
+  active: readonly PodSpec[],
+  nowMs: number,
+): ReadonlyMap<string, number> {
+  const names = new Set(active.map(({ name }) => name));
+  const used = images.map((image) => {
+    const isKept = imageKept({ ...image, inUse: false }, FRESH_IMAGE_MS, nowMs) !== undefined;
+    return { sizeBytes: image.sizeBytes, usedBy: image.usedBy, isKept };
+  });
+  return exclusiveImages(used, (name) => (names.has(name) ? name : undefined));
 }

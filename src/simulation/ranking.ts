@@ -1,20 +1,25 @@
 import { approximateCount } from '../core/quantity.ts';
-import type { Ranked } from '../core/rank.ts';
+import { countsImages, freesSomething, type Ranked } from '../core/rank.ts';
 import { SIGNALS, type Signal } from '../core/signal.ts';
 import type { ObservedStep } from './engine.ts';
 import { table } from './layout.ts';
 
 const NANO = 1_000_000_000n;
 
+type Unit = (typeof SIGNALS)[Signal]['unit'];
+
 /**
  * The ranking of a step as a table, each pod with what its place depends on and why it comes after the
  * one above it; no lines where nothing was ranked.
  */
-export function rankingTable({ result }: ObservedStep): readonly string[] {
+export function rankingTable({ result, policy }: ObservedStep): readonly string[] {
   const { ranked, decision, state } = result;
   const cause = 'cause' in decision ? decision.cause : undefined;
   if (ranked === undefined || ranked.length === 0 || cause === undefined) return [];
   const { signal } = cause.threshold;
+  const isOfImages = countsImages(signal, policy);
+  // What counts of images is their size, whatever of the filesystem is short.
+  const unit = isOfImages ? 'bytes' : SIGNALS[signal].unit;
   const victim = decision.kind === 'evict' ? decision.pod.id : undefined;
   const rows = ranked.map((one, index) => {
     const { pod, standing } = one;
@@ -23,12 +28,27 @@ export function rankingTable({ result }: ObservedStep): readonly string[] {
       pod.name,
       signal === 'pid.available' ? '-' : standing,
       String(pod.priority),
-      usageText(one, signal),
-      remarkOf(one, victim, state.passedOver.has(pod.id)),
-      reasonOf(ranked[index - 1], one, signal),
+      usageText(one, unit),
+      remarkOf(one, {
+        isVictim: pod.id === victim,
+        isPassedOver: state.passedOver.has(pod.id),
+        isHelpless: !freesSomething(pod, signal, policy),
+      }),
+      reasonOf(ranked[index - 1], one, unit),
     ];
   });
-  return table(['rank', 'pod', 'standing', 'priority', usageHead(signal), '', 'why here'], rows);
+  return table(
+    [
+      'rank',
+      'pod',
+      'standing',
+      'priority',
+      isOfImages ? 'own images' : usageHead(signal),
+      '',
+      'why here',
+    ],
+    rows,
+  );
 }
 
 function usageHead(signal: Signal): string {
@@ -43,19 +63,26 @@ function usageHead(signal: Signal): string {
   }
 }
 
-function usageText({ usageNano }: Ranked, signal: Signal): string {
+function usageText({ usageNano }: Ranked, unit: Unit): string {
   if (usageNano === undefined) return 'unknown';
-  return approximateCount(Number(usageNano / NANO), SIGNALS[signal].unit);
+  return approximateCount(Number(usageNano / NANO), unit);
 }
 
-function remarkOf({ pod }: Ranked, victim: string | undefined, isPassedOver: boolean): string {
-  if (pod.id === victim) return 'evicted';
+interface Remarks {
+  readonly isVictim: boolean;
+  readonly isPassedOver: boolean;
+  readonly isHelpless: boolean;
+}
+
+function remarkOf({ pod }: Ranked, { isVictim, isPassedOver, isHelpless }: Remarks): string {
+  if (isVictim) return 'evicted';
   if (pod.protectedBecause !== undefined) return `protected: ${pod.protectedBecause}`;
-  return isPassedOver ? 'passed over' : '';
+  if (isPassedOver) return 'passed over';
+  return isHelpless ? 'its end frees nothing' : '';
 }
 
 /** The first of the comparisons that tells a pod from the one above it, in the order of `rank.ts`. */
-function reasonOf(above: Ranked | undefined, one: Ranked, signal: Signal): string {
+function reasonOf(above: Ranked | undefined, one: Ranked, unit: Unit): string {
   if (above === undefined) return 'comes first';
   if (above.standing !== one.standing) return STANDING_REASONS[above.standing][one.standing];
   if (above.pod.priority !== one.pod.priority) {
@@ -64,7 +91,7 @@ function reasonOf(above: Ranked | undefined, one: Ranked, signal: Signal): strin
   if (above.usageNano === one.usageNano) return 'equal, so by name';
   if (one.usageNano === undefined) return 'its use is unknown';
   if (above.usageNano === undefined) return 'its use is known';
-  const [less, more] = [usageText(one, signal), usageText(above, signal)];
+  const [less, more] = [usageText(one, unit), usageText(above, unit)];
   return less === more ? 'uses less' : `uses less: ${less} to ${more}`;
 }
 

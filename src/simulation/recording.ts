@@ -55,11 +55,12 @@ export function scenarioOf(recording: Recording): Scenario {
   const kills = killsOf(turns);
   const ticks = turns.map((turn): Tick => {
     const kill = kills.get(turn);
-    const evictd = tickExtension(
-      turn.config && withDefaults(turn.config, config),
-      kill && { [cast.nameOf(kill.pod)]: kill.kill },
-      turn.spaceHeld === true,
-    );
+    const evictd = tickExtension({
+      config: turn.config && withDefaults(turn.config, config),
+      kills: kill && { [cast.nameOf(kill.pod)]: kill.kill },
+      spaceHeld: turn.spaceHeld,
+      images: imagesOf(turn.there, cast),
+    });
     return {
       at: formatDuration(turn.atMs),
       summary: summaryOf(turn.signals, turn.there, cast),
@@ -80,7 +81,10 @@ export function scenarioOf(recording: Recording): Scenario {
     evictd: {
       recorded: true,
       ranksDisk: turns.some(({ there }) => there.some(({ disk }) => disk !== undefined)),
-      reclaims: false,
+      // None goes for images where none may be removed; what collections freed is in the readings.
+      reclaims: turns.some(({ there }) =>
+        there.some(({ exclusiveImageBytes }) => exclusiveImageBytes !== undefined),
+      ),
       protected: cast.guarded(),
       kills: Object.fromEntries(
         [...kills.values()].map(({ pod, kill }) => [cast.nameOf(pod), kill]),
@@ -202,17 +206,34 @@ function withDefaults(config: ScenarioConfig, before: ScenarioConfig): ScenarioC
   return { ...config, hardEvictionGracePeriodSeconds: HARD_GRACE_SECONDS[rules] };
 }
 
-function tickExtension(
-  config: ScenarioConfig | undefined,
-  kills: Readonly<Record<string, Kill>> | undefined,
-  spaceHeld: boolean,
-): TickExtension | undefined {
-  if (config === undefined && kills === undefined && !spaceHeld) return undefined;
-  return {
-    ...(spaceHeld ? { spaceHeld } : {}),
+/** Only what there is. */
+function tickExtension({
+  config,
+  kills,
+  spaceHeld,
+  images,
+}: {
+  readonly [Key in 'config' | 'kills' | 'spaceHeld' | 'images']: TickExtension[Key] | undefined;
+}): TickExtension | undefined {
+  const extension = {
+    ...(spaceHeld === true ? { spaceHeld } : {}),
+    ...(images === undefined ? {} : { images }),
     ...(config === undefined ? {} : { config }),
     ...(kills === undefined ? {} : { kills }),
   };
+  return Object.keys(extension).length === 0 ? undefined : extension;
+}
+
+/** One image for all that a pod alone uses, as old as any that may be removed. */
+function imagesOf(pods: readonly LivingPod[], cast: Cast): TickExtension['images'] {
+  const images = pods.flatMap((pod) => {
+    const { exclusiveImageBytes: sizeBytes } = pod;
+    const name = cast.nameOf(pod);
+    return sizeBytes === undefined
+      ? []
+      : [{ id: `images of ${name}`, sizeBytes, age: '1h', usedBy: [name] }];
+  });
+  return images.length === 0 ? undefined : images;
 }
 
 /** What is said of a pod once, in a scenario. */

@@ -93,6 +93,8 @@ export interface ImageEntry {
   /** A Go duration since a container last used it; never where it is missing. */
   readonly lastUsed?: string;
   readonly inUse?: boolean;
+  /** The pods that use it, by `namespace/name`; an evicted one no longer does. */
+  readonly usedBy?: readonly string[];
   readonly pinned?: boolean;
 }
 

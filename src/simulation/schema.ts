@@ -211,6 +211,7 @@ const TICK_EXTENSION: Fields<TickExtension> = {
             description: 'a Go duration since a container last used it; never where it is missing',
           },
           inUse: SWITCH,
+          usedBy: { ...NAMES, description: 'the pods that use it, by namespace/name' },
           pinned: SWITCH,
         },
         ['id', 'sizeBytes', 'age'],

@@ -6,7 +6,7 @@ import { EVICTED } from '../core/message.ts';
 import { isSameBoot, type Moment } from '../core/persistence.ts';
 import type { Turn } from '../core/pipeline.ts';
 import type { Policy } from '../core/policy.ts';
-import { isEvictedFor } from '../core/rank.ts';
+import { countsImages, isEvictedFor } from '../core/rank.ts';
 import { SIGNALS } from '../core/signal.ts';
 import type { Snapshot } from '../core/snapshot.ts';
 import type { State } from '../core/state.ts';
@@ -192,6 +192,7 @@ function reportImpossible(
       pods: impossible.pods,
       protectedPods: impossible.protectedPods,
       passedOverPods: impossible.passedOverPods,
+      helplessPods: impossible.helplessPods,
     },
     'pressure, but no pod may be evicted',
   );
@@ -221,11 +222,15 @@ function reportComebacks(logger: Logger, before: Turn | undefined, turn: Turn): 
 function reportNoReclaim(logger: Wavering, before: Turn | undefined, turn: Turn): void {
   for (const threshold of turn.state.due) {
     const { policy } = turn;
-    if (isEvictedFor(threshold.signal, policy) || policy.reclaims.length > 0) continue;
+    if (isEvictedFor(threshold.signal, policy)) continue;
+    const isOfImages = policy.ranksDisk && countsImages(threshold.signal, policy);
+    if (policy.reclaims.length > 0 && !isOfImages) continue;
     if (includes(before?.state.due ?? [], threshold)) continue;
     logger.warn(
       thresholdFields(threshold, turn),
-      'disk pressure: a node condition, no reclaim was done',
+      isOfImages
+        ? 'disk pressure: no pod goes, since only images lie there, and none may be removed'
+        : 'disk pressure: a node condition, no reclaim was done',
     );
   }
 }

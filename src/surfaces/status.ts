@@ -458,7 +458,7 @@ export function statusDocument(model: Model, context: StatusContext) {
     evictions: model.evictions.map((record) => evictionStatus(record, wall)),
     garbage: garbageStatus(model, context, wall),
     comebacks: comebackStatus(model, context, wall),
-    impossible: model.impossible.map(({ atMs, cause, pods, protectedPods, passedOverPods }) => ({
+    impossible: model.impossible.map(({ atMs, cause, ...counts }) => ({
       reason: EVICTION_IMPOSSIBLE,
       decidedAt: wall(atMs),
       signal: cause.threshold.signal,
@@ -466,9 +466,7 @@ export function statusDocument(model: Model, context: StatusContext) {
       kind: cause.threshold.kind,
       level: cause.level,
       available: cause.observation.available,
-      pods,
-      protectedPods,
-      passedOverPods,
+      ...counts,
     })),
     events: model.events.map((event) => eventStatus(event, context.nodeName, wall)),
     lostRaces: model.lostRaces.map(({ podName, cgroup, kills, atMs }) => ({

@@ -881,7 +881,9 @@ describe('disk pressure where it is known what pods use', () => {
       ['single', 'nodefs.available', ['containers'], 'reclaim containers'],
       ['single', 'nodefs.available', ['images'], 'reclaim images'],
       ['dedicatedImagefs', 'nodefs.available', ['images'], 'evict big'],
-      ['splitImagefs', 'imagefs.available', ['containers'], 'evict big'],
+      ['splitImagefs', 'containerfs.available', ['images'], 'evict big'],
+      // What a pod leaves there would stay.
+      ['splitImagefs', 'imagefs.available', ['containers'], 'none noReclaim'],
     ] as const)(
       'with %s for %s, where %j can be collected: %s',
       (layout, signal, can, expected) => {
@@ -915,6 +917,141 @@ describe('disk pressure where it is known what pods use', () => {
         ['nodefs.inodesFree', 2],
       ]);
     });
+  });
+});
+
+describe('C26: a filesystem of images alone', () => {
+  const signal = 'imagefs.available';
+  const by = policy({
+    thresholds: [threshold({ signal, value: value('1Gi') })],
+    layout: 'splitImagefs',
+    ranksDisk: true,
+    reclaims: RECLAIM_FUNCTIONS,
+  });
+  const kubelet = { ...by, rules: RULE_SETS.kubelet };
+  const own = (name: string, exclusiveImageBytes: number | undefined, priority = 0) =>
+    pod(name, { exclusiveImageBytes, priority });
+  const SMALL = own('small', GI);
+  const LARGE = own('large', 5 * GI);
+  const NONE = own('none', 0, -10);
+  const pods = [NONE, SMALL, LARGE];
+  const at = (nowMs: number, rest: Partial<ReadSample> = {}): ReadSample => ({
+    nowMs,
+    observations: [observation(MI, { signal, capacity: 100 * GI, atMs: nowMs })],
+    pods,
+    ...rest,
+  });
+
+  it('evicts who has most of its own, in words of its own', () => {
+    const results = story(by, at(0), at(1, { reclaimed: true }));
+    expect(said(results)).toStrictEqual(['reclaim images', 'evict large']);
+    expect(results[1]?.decision).toMatchObject({
+      message: expect.stringMatching(/The pod alone was using images of 5Gi\.$/),
+      annotations: {},
+    });
+  });
+
+  it('goes by priority to the kubelet, whose words are of local storage', () => {
+    const results = story(kubelet, at(0), at(1, { reclaimed: true }));
+    expect(said(results)).toStrictEqual(['reclaim images', 'evict none']);
+    expect(results[1]?.decision).toMatchObject({
+      message: expect.stringContaining('The pod was using an unknown amount'),
+    });
+  });
+
+  it('says that nobody’s end would help', () => {
+    const results = story(by, at(0), at(1, { reclaimed: true, pods: [NONE] }));
+    expect(said(results)).toStrictEqual(['reclaim images', 'none noCandidate']);
+    expect(results[1]?.state.impossible).toMatchObject({ pods: 1, helplessPods: 1 });
+    expect(said(story(kubelet, at(0), at(1, { reclaimed: true, pods: [NONE] })))).toStrictEqual([
+      'reclaim images',
+      'evict none',
+    ]);
+  });
+
+  it('collects what the victim leaves before the next one goes, however soon', () => {
+    const results = story(
+      by,
+      at(0),
+      at(1, { reclaimed: true }),
+      at(2, { pods: [NONE, SMALL], outcome: outcome('large') }),
+      at(3, { pods: [NONE, SMALL], reclaimed: true }),
+    );
+    expect(said(results)).toStrictEqual([
+      'reclaim images',
+      'evict large',
+      'reclaim images',
+      'evict small',
+    ]);
+  });
+
+  it('collects once its containers are gone; until then what else nobody uses, at most each 10 s', () => {
+    const rest = { pods: [NONE, SMALL] };
+    const held = { ...rest, spaceHeld: true } as const;
+    const results = story(
+      by,
+      at(0),
+      at(1, { reclaimed: true }),
+      at(2, { ...held, outcome: outcome('large') }),
+      at(10_000, held),
+      at(10_001, { ...held, reclaimed: true }),
+      at(11_000, held),
+      // It is gone, and has settled by the last one.
+      at(12_000, rest),
+      at(15_000, rest),
+      at(15_001, { ...rest, reclaimed: true }),
+    );
+    expect(said(results)).toStrictEqual([
+      'reclaim images',
+      'evict large',
+      'none spaceHeld',
+      'reclaim images',
+      'none spaceHeld',
+      'none spaceHeld',
+      'none spaceHeld',
+      'reclaim images',
+      'evict small',
+    ]);
+  });
+
+  it('looks again where the containers went while it was collecting', () => {
+    const rest = { pods: [NONE, SMALL] };
+    const held = { ...rest, spaceHeld: true } as const;
+    const before = [
+      at(0),
+      at(1, { reclaimed: true }),
+      at(2, { ...held, outcome: outcome('large') }),
+      at(10_000, held),
+      // Until 13 s nothing has come back.
+      at(13_000, rest),
+    ] as const;
+    const results = story(
+      by,
+      ...before,
+      at(13_001, { ...rest, reclaimed: true }),
+      at(13_002, { ...rest, reclaimed: true }),
+    );
+    expect(said(results).slice(3)).toStrictEqual([
+      'reclaim images',
+      'none reclaiming',
+      'reclaim images',
+      'evict small',
+    ]);
+    // Where none may be removed any more by then, nobody goes.
+    const { state } = lastOf(by, ...before);
+    const off = { ...by, reclaims: [] };
+    const { decision } = step(off, state, at(13_001, { ...rest, reclaimed: true }));
+    expect(say(decision)).toBe('none noReclaim');
+  });
+
+  it('does not wait for figures of what pods wrote', () => {
+    const old = { atMs: -1, isCut: false, deletedBytes: 0 };
+    const results = story(
+      by,
+      at(0),
+      at(1, { reclaimed: true, pods: pods.map((one) => ({ ...one, diskSeen: old })) }),
+    );
+    expect(said(results)).toStrictEqual(['reclaim images', 'evict large']);
   });
 });
 

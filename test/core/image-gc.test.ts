@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  exclusiveImages,
   FRESH_IMAGE_MS,
   type ImageObservation,
   imageKept,
@@ -12,6 +13,7 @@ import {
   outdatedImages,
   REMEMBERED_IMAGES,
   unusedImages,
+  usedImage,
 } from '../../src/core/image-gc.ts';
 import { RULE_SETS } from '../../src/core/rules.ts';
 import { GI, MI } from '../support/builders.ts';
@@ -227,5 +229,65 @@ describe('imagesToCollect', () => {
 
   it('takes none of none', () => {
     expect(taken([], MI)).toStrictEqual([]);
+  });
+});
+
+describe('C26: exclusiveImages', () => {
+  const image = (sizeBytes: number, usedBy: readonly string[], isKept = false) => ({
+    sizeBytes,
+    usedBy,
+    isKept,
+  });
+  /** `a1` and `a2` are containers of `a`; `x` is nobody's. */
+  const userOf = (container: string) => (container === 'x' ? undefined : container[0]);
+  const sums = (...images: readonly ReturnType<typeof image>[]) =>
+    Object.fromEntries(exclusiveImages(images, userOf));
+
+  it('adds up what a user alone uses, with as many containers as it likes', () => {
+    expect(sums(image(5, ['a1', 'a2']), image(7, ['a1']), image(3, ['b1']))).toStrictEqual({
+      a: 12,
+      b: 3,
+    });
+  });
+
+  it('counts nothing that another uses, known or not, or that would stay in any case', () => {
+    expect(
+      sums(image(5, ['a1', 'b1']), image(7, ['c1', 'x']), image(9, ['d1'], true)),
+    ).toStrictEqual({ a: 0, b: 0, c: 0, d: 0 });
+  });
+
+  it('knows nothing of whom no image names', () => {
+    expect(sums(image(5, []), image(7, ['x']))).toStrictEqual({});
+  });
+
+  it.each([
+    [Number.NaN, 0],
+    [-1, 0],
+    [1.9, 1],
+    [Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER],
+  ])('takes a size of %s for %s: it is from outside', (sizeBytes, expected) => {
+    expect(sums(image(sizeBytes, ['a1']))).toStrictEqual({ a: expected });
+    expect(sums(image(Number.MAX_SAFE_INTEGER, ['a1']), image(sizeBytes, ['a1']))).toStrictEqual({
+      a: Number.MAX_SAFE_INTEGER,
+    });
+  });
+});
+
+describe('C26: usedImage', () => {
+  const MINUTE_MS = 60_000;
+  const memory = imagesSeen(new Map(), [listed('a')], 0);
+
+  it.each<[string, Partial<ListedImage>, number, boolean]>([
+    ['in use', { usedBy: ['c'] }, MINUTE_MS, false],
+    ['pinned', { pinned: 'by the runtime' }, MINUTE_MS, true],
+    ['fresh', { usedBy: ['c'] }, MINUTE_MS - 1, true],
+    ['one that is not remembered', { id: 'b' }, MINUTE_MS, true],
+  ])('%s: would stay though nobody used it', (_, fields, nowMs, isKept) => {
+    const one = listed('a', fields);
+    expect(usedImage(one, memory, MINUTE_MS, nowMs)).toStrictEqual({
+      sizeBytes: 100 * MI,
+      usedBy: one.usedBy,
+      isKept,
+    });
   });
 });

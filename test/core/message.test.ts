@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Cause } from '../../src/core/decision.ts';
-import { disruptionTarget, evictionText, nodeText } from '../../src/core/message.ts';
+import { disruptionTarget, evictionText, imagesText, nodeText } from '../../src/core/message.ts';
 import type { ContainerObservation, PodObservation } from '../../src/core/pod.ts';
 import { readQuantity } from '../../src/core/quantity.ts';
 import { RULE_SETS } from '../../src/core/rules.ts';
@@ -74,6 +74,18 @@ describe('evictionText of a pod that is not known to be made of containers', () 
 
   it('does not repeat the name of the pod: it is text from outside', () => {
     expect(messageOf(pod('leak\u001b[2J'))).not.toContain('leak');
+  });
+});
+
+describe('C26: imagesText', () => {
+  it.each([
+    [3 * GI, 'The pod alone was using images of 3Gi.'],
+    [undefined, 'What the images take that the pod alone uses is unknown.'],
+  ])('%s', (exclusiveImageBytes, expected) => {
+    expect(imagesText(cause(), pod('a', { exclusiveImageBytes }))).toStrictEqual({
+      message: `The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ${expected}`,
+      annotations: {},
+    });
   });
 });
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { PASSED_OVER_LIMIT } from '../../src/core/observe.ts';
+import type { ReadSample } from '../../src/core/pipeline.ts';
 import { RULE_SETS } from '../../src/core/rules.ts';
-import { INITIAL_STATE, type Sample } from '../../src/core/state.ts';
+import type { Signal } from '../../src/core/signal.ts';
+import { INITIAL_STATE, type Sample, type State } from '../../src/core/state.ts';
 import { step } from '../../src/core/step.ts';
 import { thresholdId } from '../../src/core/threshold.ts';
 import { MI, outcome, policy, sample, softThreshold, value } from '../support/builders.ts';
@@ -291,5 +293,60 @@ describe('where nothing at all was read', () => {
     );
     expect(said(results)).toStrictEqual(['none calm', 'none calm', 'none calm', 'evict leak']);
     expect(results[2]?.state).toStrictEqual(results[0]?.state);
+  });
+});
+
+describe('C26: when it was last collected for images', () => {
+  const by = policy({ layout: 'splitImagefs' });
+  const images = ['imagefs.available', 'imagefs.inodesFree'] as const;
+  const times = new Map([...images, 'nodefs.available' as const].map((signal) => [signal, 7]));
+  const inFlight = (signal: Signal | undefined) => ({
+    podId: LEAK.id,
+    podName: LEAK.name,
+    signal,
+    hard: true,
+  });
+  const known = (state: Partial<State>, given: Sample, policyOf = by) =>
+    [
+      ...step(
+        policyOf,
+        { ...INITIAL_STATE, collectedAtMs: times, ...state },
+        given,
+      ).state.collectedAtMs.keys(),
+    ].length;
+  const gone = (overrides: Partial<ReadSample> = {}) =>
+    sample(1, 500 * MI, { outcome: outcome('leak'), ...overrides });
+  const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });
+  const awaited = { spaceAwaited: { sinceMs: 0, untilMs: 3000 } };
+
+  it.each<[string, Partial<State>, Sample, number]>([
+    ['is forgotten after an eviction for them', { inFlight: inFlight(images[0]) }, gone(), 1],
+    [
+      'stays while the victim holds its space',
+      { inFlight: inFlight(images[0]) },
+      gone({ spaceHeld: true }),
+      3,
+    ],
+    [
+      'stays where the eviction failed',
+      { inFlight: inFlight(images[0]) },
+      gone({ outcome: failed }),
+      3,
+    ],
+    ['stays after an eviction for memory', { inFlight: inFlight('memory.available') }, gone(), 3],
+    ['stays after one for a limit of the pod’s own', { inFlight: inFlight(undefined) }, gone(), 3],
+    [
+      'is forgotten after one for memory that ends the wait for space',
+      { ...awaited, inFlight: inFlight('memory.available') },
+      gone(),
+      1,
+    ],
+    ['stays while space is awaited', awaited, sample(2999, 500 * MI), 3],
+    ['is forgotten once it has come back', awaited, sample(3000, 500 * MI), 1],
+    ['stays without any of that', {}, sample(3000, 500 * MI), 3],
+  ])('%s', (_, state, given, expected) => {
+    expect(known(state, given)).toBe(expected);
+    expect(known(state, given, { ...by, rules: RULE_SETS.kubelet })).toBe(3);
+    expect(known(state, given, { ...by, layout: 'dedicatedImagefs' })).toBe(3);
   });
 });

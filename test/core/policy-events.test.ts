@@ -117,6 +117,26 @@ describe('events that only evictd has', () => {
     expect(events.map(({ reason }) => reason)).toStrictEqual(expected);
   });
 
+  it('C26: say how many there are whose end would free nothing', () => {
+    const signal = 'imagefs.available';
+    const by = policy({
+      thresholds: [threshold({ signal, value: value('1Gi') })],
+      layout: 'splitImagefs',
+      ranksDisk: true,
+      reclaims: ['images'],
+    });
+    const none = { ...LEAK, exclusiveImageBytes: 0 };
+    const low = {
+      observations: [observation(5, { signal, capacity: 100 * MI })],
+      pods: [none, { ...BATCH, exclusiveImageBytes: 0, protectedBecause: 'configured' }],
+    };
+    const { events } = lastOf(by, { nowMs: 0, ...low }, { nowMs: 1, ...low, reclaimed: true });
+    expect(events.map(({ message }) => message)).toStrictEqual([
+      'The node was low on resource: ephemeral-storage, and no pod may be evicted: ' +
+        '2 pods, 1 protected, 0 passed over, 1 whose end would free nothing',
+    ]);
+  });
+
   it('say once in a burst that nobody may be evicted, and how many are there', () => {
     const guarded = { ...LEAK, protectedBecause: 'configured' };
     const failed = outcome('batch', { kind: 'failed', error: 'EPERM' });

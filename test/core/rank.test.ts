@@ -2,11 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FilesystemLayout } from '../../src/core/layout.ts';
 import type { DiskPart, PodObservation } from '../../src/core/pod.ts';
+import type { Policy } from '../../src/core/policy.ts';
 import {
   byName,
   byPriority,
   byStanding,
   byUsage,
+  countsImages,
+  freesSomething,
   isEvictedFor,
   orderedBy,
   podComparator,
@@ -17,7 +20,7 @@ import {
 } from '../../src/core/rank.ts';
 import { RULE_SETS } from '../../src/core/rules.ts';
 import { type FilesystemName, SIGNAL_NAMES, type Signal } from '../../src/core/signal.ts';
-import { GI, MI, pod } from '../support/builders.ts';
+import { GI, MI, pod, policy } from '../support/builders.ts';
 
 const nano = (bytes: number): bigint => BigInt(bytes) * 1_000_000_000n;
 const uses = (workingSetBytes: number | undefined, requestBytes: number, priority = 0) => ({
@@ -89,13 +92,13 @@ describe('isEvictedFor', () => {
   const OTHERS = SIGNAL_NAMES.filter((signal) => !DISK_SIGNALS.includes(signal));
 
   it.each(DISK_SIGNALS)('%s: where it is known what pods use of the disks', (signal) => {
-    expect(isEvictedFor(signal, { ranksDisk: true })).toBe(true);
-    expect(isEvictedFor(signal, { ranksDisk: false })).toBe(false);
+    expect(isEvictedFor(signal, policy({ ranksDisk: true }))).toBe(true);
+    expect(isEvictedFor(signal, policy({ ranksDisk: false }))).toBe(false);
   });
 
   it.each(OTHERS)('%s: always', (signal) => {
-    expect(isEvictedFor(signal, { ranksDisk: true })).toBe(true);
-    expect(isEvictedFor(signal, { ranksDisk: false })).toBe(true);
+    expect(isEvictedFor(signal, policy({ ranksDisk: true }))).toBe(true);
+    expect(isEvictedFor(signal, policy({ ranksDisk: false }))).toBe(true);
   });
 });
 
@@ -120,8 +123,10 @@ describe('rankPods for disk', () => {
     for (const rules of [RULE_SETS.kubelet, RULE_SETS.evictd]) {
       const used = (signal: Signal) =>
         rankWithReasons(signal, [one], { layout, rules })[0]?.usageNano;
-      expect(used(`${name}.available`)).toBe(nano(expected));
-      expect(used(`${name}.inodesFree`)).toBe(nano(10 * expected));
+      // By evictd's rules there are images to count, of which nothing is known here.
+      const isUnknown = expected === 0 && rules === RULE_SETS.evictd;
+      expect(used(`${name}.available`)).toBe(isUnknown ? undefined : nano(expected));
+      expect(used(`${name}.inodesFree`)).toBe(isUnknown ? undefined : nano(10 * expected));
     }
   });
 
@@ -207,7 +212,7 @@ describe('rankPods for disk', () => {
     [
       'nothing of pods lies there: all are alike',
       'imagefs.available',
-      { ...EVICTD, layout: 'splitImagefs' },
+      { ...KUBELET, layout: 'splitImagefs' },
       { b: disk(9 * GI, 1, 0), a: disk(1, 1, 0), low: disk(0, 0, 0, -1) },
       ['low', 'a', 'b'],
     ],
@@ -218,6 +223,80 @@ describe('rankPods for disk', () => {
     expect(ranked(list)).toStrictEqual(expected);
     expect(ranked(list.toReversed())).toStrictEqual(expected);
   });
+});
+
+describe('C26: rankPods for a filesystem of images alone', () => {
+  const own = (exclusiveImageBytes: number | undefined, priority = 0) => ({
+    ...onDisk({ root: [9 * GI, 9] }),
+    ephemeralStorageRequestNano: nano(100 * GI),
+    exclusiveImageBytes,
+    priority,
+  });
+  const list = [
+    pod('none', own(0, -10)),
+    pod('unknown', own(undefined, -10)),
+    pod('precious', own(50 * GI, 5)),
+    pod('small', own(GI)),
+    pod('large', own(5 * GI)),
+  ];
+  const ranked = (signal: Signal, ranking: Ranking) =>
+    rankPods(signal, list, ranking).map(({ name }) => name);
+  const BY_IMAGES = ['large', 'small', 'precious', 'unknown', 'none'];
+  const BY_PRIORITY = ['none', 'unknown', 'large', 'small', 'precious'];
+
+  it.each(['imagefs.available', 'imagefs.inodesFree'] as const)('%s', (signal) => {
+    for (const layout of ['splitImagefs', 'separateContainerfs'] as const) {
+      expect(ranked(signal, { ...EVICTD, layout })).toStrictEqual(BY_IMAGES);
+      expect(ranked(signal, { ...KUBELET, layout })).toStrictEqual(BY_PRIORITY);
+    }
+  });
+
+  it.each<[FilesystemLayout, Signal, boolean]>([
+    ['splitImagefs', 'imagefs.available', true],
+    ['splitImagefs', 'imagefs.inodesFree', true],
+    ['splitImagefs', 'nodefs.available', false],
+    ['splitImagefs', 'containerfs.available', false],
+    ['separateContainerfs', 'imagefs.available', true],
+    ['dedicatedImagefs', 'imagefs.available', false],
+    ['single', 'imagefs.available', false],
+    ['splitImagefs', 'memory.available', false],
+    ['splitImagefs', 'pid.available', false],
+  ])('with %s images count for %s: %s; never to the kubelet', (layout, signal, expected) => {
+    expect(countsImages(signal, { ...EVICTD, layout })).toBe(expected);
+    expect(countsImages(signal, { ...KUBELET, layout })).toBe(false);
+  });
+
+  it('goes for it only where images may be removed afterwards', () => {
+    const by = (overrides: Partial<Policy>) =>
+      isEvictedFor(
+        'imagefs.available',
+        policy({ ranksDisk: true, layout: 'splitImagefs', reclaims: ['images'], ...overrides }),
+      );
+    expect(by({})).toBe(true);
+    expect(by({ reclaims: ['containers'] })).toBe(false);
+    expect(by({ ranksDisk: false })).toBe(false);
+    expect(by({ reclaims: [], rules: RULE_SETS.kubelet })).toBe(true);
+    expect(by({ reclaims: [], layout: 'dedicatedImagefs' })).toBe(true);
+  });
+
+  it.each<[Signal, number | undefined, number | undefined, boolean, boolean]>([
+    // signal, PIDs, bytes of images: by evictd's rules, by the kubelet's
+    ['imagefs.available', 1, 0, false, true],
+    ['imagefs.available', 0, 1, true, true],
+    ['imagefs.available', 0, undefined, true, true],
+    ['nodefs.available', 0, 0, true, true],
+    ['memory.available', 0, 0, true, true],
+    ['pid.available', 0, 1, false, true],
+    ['pid.available', 1, 0, true, true],
+    ['pid.available', undefined, 0, true, true],
+  ])(
+    '%s: the end of %s tasks with %s bytes frees something: %s',
+    (signal, pids, bytes, own, kubelet) => {
+      const one = { pids, exclusiveImageBytes: bytes };
+      expect(freesSomething(one, signal, { ...EVICTD, layout: 'splitImagefs' })).toBe(own);
+      expect(freesSomething(one, signal, { ...KUBELET, layout: 'splitImagefs' })).toBe(kubelet);
+    },
+  );
 });
 
 describe('rankPods by the kubelet’s rules', () => {

@@ -149,6 +149,14 @@ describe('recordedTurn', () => {
     });
   });
 
+  it('has what images take that a pod alone uses, where that is known', () => {
+    const pods = [pod('a', { exclusiveImageBytes: 0 }), pod('b')];
+    const turn: Turn = { ...calm, sample: { ...calm.sample, pods } };
+    const [known, unknown] = recordedTurn(turn).pods ?? [];
+    expect(known).toMatchObject({ exclusiveImageBytes: 0 });
+    expect(unknown).not.toHaveProperty('exclusiveImageBytes');
+  });
+
   it('has null for what is not known', () => {
     const unknown = pod('x', { workingSetBytes: undefined, protectedBecause: 'configured' });
     const turn: Turn = { ...calm, sample: { ...calm.sample, pods: [unknown] } };

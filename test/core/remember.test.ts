@@ -226,3 +226,23 @@ describe('a dry run', () => {
     expect(results[1]?.state.passedOver.size).toBe(0);
   });
 });
+
+describe('what is remembered of pressure under which nobody may be evicted', () => {
+  it('C26: counts those whose end would free nothing, but no protected ones', () => {
+    const signal = 'pid.available';
+    const by = policy({ thresholds: [threshold({ signal, value: value('100') })] });
+    const none = pod('none', { pids: 0 });
+    const guarded = pod('guarded', { pids: 0, protectedBecause: 'configured' });
+    const { state } = lastOf(by, {
+      nowMs: 0,
+      observations: [observation(5, { signal, capacity: 500 })],
+      pods: [none, guarded],
+    });
+    expect(state.impossible).toMatchObject({
+      pods: 2,
+      protectedPods: 1,
+      passedOverPods: 0,
+      helplessPods: 1,
+    });
+  });
+});

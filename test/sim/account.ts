@@ -9,7 +9,14 @@ import type { Signal } from '../../src/core/signal.ts';
 import type { ObservedStep } from '../../src/simulation/engine.ts';
 import type { Scenario, SimulationResult, Tick } from '../../src/simulation/scenario.ts';
 import { demand } from './invariants.ts';
-import { exceedsItsLimits, firstToGo, isSpared, nameOf } from './order.ts';
+import {
+  exceedsItsLimits,
+  firstToGo,
+  imagesOfPods,
+  isOfImages,
+  isSpared,
+  nameOf,
+} from './order.ts';
 import {
   levelOf,
   levelWithReclaim,
@@ -28,6 +35,7 @@ export const COUNTED = [
   'for a disk',
   'for inodes',
   'for PIDs',
+  'for images',
   'soft evictions',
   'for minimum reclaim',
   'for storage limits',
@@ -304,6 +312,12 @@ export class Account {
     if (kind === 'evicted') {
       this.#gone.add(flight.pod);
       if (flight.signal === 'pid.available') this.#pidsAwaitedMs = nowMs + PIDS_AWAITED_MS;
+      // What it leaves is collected before anybody else goes.
+      if (flight.signal !== undefined && this.#isOfImages(flight.signal)) {
+        for (const signal of this.#collectedAtMs.keys()) {
+          if (this.#isOfImages(signal)) this.#collectedAtMs.delete(signal);
+        }
+      }
       return;
     }
     this.#counts['kills that failed'] += 1;
@@ -311,6 +325,11 @@ export class Account {
     const forMs = kind === 'nothingToKill' ? PASSED_OVER_EMPTY_MS : PASSED_OVER_MS;
     this.#passedOver.set(flight.pod, nowMs + forMs);
     if (flight.signal !== undefined) this.#times.delete(flight.signal);
+  }
+
+  #isOfImages(signal: Signal): boolean {
+    const { node } = this.#scenario;
+    return isOfImages({ signal, node, compatibility: this.#rules });
   }
 
   #observe(readings: ReadonlyMap<Signal, Reading>, index: number, nowMs: number): void {
@@ -611,12 +630,20 @@ export class Account {
       statsOf(pod)?.process_stats?.process_count ?? undefined;
     const isForPids = signal === 'pid.available' && isOwn;
     const isAwaited = isForPids && at.nowMs < this.#pidsAwaitedMs;
+    const { node } = this.#scenario;
+    const by = { signal, node, compatibility: this.#rules };
+    const active = new Set(look.active.map(nameOf));
+    const imagesOf = imagesOfPods(
+      this.#scenario.ticks[at.index]?.evictd?.images ?? [],
+      (name) => active.has(name) || !this.#gone.has(name),
+      (name) => active.has(name),
+    );
     const candidates = look.active
+      .filter((pod) => !isOfImages(by) || imagesOf(pod) !== 0)
       .filter((pod) => !isSpared(pod) && !this.#passedOver.has(nameOf(pod)))
       .filter((pod) => !isForPids || pidsOf(pod) !== 0)
       .filter((pod) => !isAwaited || (pidsOf(pod) ?? 0) >= cause.level - cause.reading.available);
-    const { node } = this.#scenario;
-    const choice = { signal, node, compatibility: this.#rules, statsOf };
+    const choice = { ...by, statsOf, imagesOf };
     const victim = firstToGo(candidates, choice);
     if (decision.kind === 'evict') {
       const { name } = decision.pod;
@@ -664,6 +691,7 @@ export class Account {
 
   #countEviction({ threshold, reading }: Cause, isHard: boolean): void {
     const { signal } = threshold;
+    if (this.#isOfImages(signal)) this.#counts['for images'] += 1;
     const kind =
       signal === 'pid.available'
         ? 'for PIDs'

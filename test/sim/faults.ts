@@ -185,6 +185,30 @@ export const FAULTS: readonly Fault[] = [
     breaks: 'by the kubelet’s rules inodes are not ranked less the bytes requested',
   },
   {
+    file: 'src/core/rank.ts',
+    text: 'return exclusiveImageBytes !== 0 || !countsImages(signal, ranking);',
+    replacement: 'return true;',
+    breaks: 'a pod without an image of its own is evicted for images',
+  },
+  {
+    file: 'src/core/image-gc.ts',
+    text: 'const isExclusive = users.size === 1 && !isKept;',
+    replacement: 'const isExclusive = !isKept;',
+    breaks: 'images that others use too count as a pod’s own',
+  },
+  {
+    file: 'src/core/image-gc.ts',
+    text: 'const isExclusive = users.size === 1 && !isKept;',
+    replacement: 'const isExclusive = users.size === 1;',
+    breaks: 'images that would stay though nobody used them count as a pod’s own',
+  },
+  {
+    file: 'src/core/observe.ts',
+    text: '(isForImages || state.spaceAwaited !== undefined)',
+    replacement: 'state.spaceAwaited !== undefined',
+    breaks: 'the images of an evicted pod are not collected before the next one goes',
+  },
+  {
     file: 'src/core/pod-spec.ts',
     text: "if (source !== undefined && source !== 'api') return 'static pod';",
     replacement: '',

@@ -22,6 +22,7 @@ const AT_LEAST: Readonly<Record<Exclude<Counted, 'steps'>, number>> = {
   'for a disk': 400,
   'for inodes': 200,
   'for PIDs': 400,
+  'for images': 15,
   'soft evictions': 500,
   'for minimum reclaim': 300,
   'for storage limits': 700,

@@ -17,7 +17,13 @@ import type {
   Summary,
 } from '../../src/core/kubernetes.ts';
 import type { Signal } from '../../src/core/signal.ts';
-import type { ExtraSample, Kill, Scenario, Tick } from '../../src/simulation/scenario.ts';
+import type {
+  ExtraSample,
+  ImageEntry,
+  Kill,
+  Scenario,
+  Tick,
+} from '../../src/simulation/scenario.ts';
 import { Dice } from './dice.ts';
 import { levelOf, levelWithReclaim, type PlainThreshold, thresholdsIn } from './plain.ts';
 
@@ -483,7 +489,9 @@ function tickOf(parts: TickParts): Tick {
       })
     : [];
   const memAvailable = dice.chance(5) ? { memAvailableBytes: dice.whole(0, 64) * GI } : {};
-  const isExtended = samples.length > 0 || Object.keys(memAvailable).length > 0;
+  const images = imagesOf(parts, names);
+  const isExtended =
+    samples.length > 0 || Object.keys(memAvailable).length > 0 || images !== undefined;
   const failing = dice.chance(15) ? dice.some(names, 40) : [];
   const admit = dice.chance(15) ? [podOf(new Dice(parts.tickSeed, 7), 99)] : undefined;
   return {
@@ -495,9 +503,35 @@ function tickOf(parts: TickParts): Tick {
     ...(dice.chance(4) ? { imageGCFails: true } : {}),
     ...(dice.chance(4) ? { containerGCFails: true } : {}),
     ...(admit === undefined ? {} : { admit }),
-    ...(isExtended ? { evictd: { ...memAvailable, samples } } : {}),
+    ...(isExtended
+      ? { evictd: { ...memAvailable, samples, ...(images === undefined ? {} : { images }) } }
+      : {}),
     ...(shape.missingPercent > 2 && dice.chance(5) ? { activePods: null } : {}),
   };
+}
+
+/** Where images have a filesystem of their own: an image of most pods, and one that some of them share. */
+function imagesOf(
+  { tickSeed, shape }: TickParts,
+  names: readonly string[],
+): readonly ImageEntry[] | undefined {
+  // By dice of its own, so that all else is as it would be without.
+  const dice = new Dice(tickSeed, 26);
+  const { dedicatedImageFs, splitImageFs } = shape.node;
+  if (!dedicatedImageFs || !splitImageFs || dice.chance(20)) return undefined;
+  const image = (id: string, usedBy: readonly string[]): ImageEntry => ({
+    id,
+    sizeBytes: dice.whole(0, 6) * UNIT,
+    age: dice.pick(['1m59s', '2m', '1h']),
+    ...(dice.chance(8) ? { pinned: true } : {}),
+    ...(dice.chance(8) ? { inUse: true } : {}),
+    usedBy,
+  });
+  return [
+    ...dice.some(names, 85).map((name) => image(`of ${name}`, [name])),
+    image('shared', dice.some(names, 40)),
+    ...dice.some(names, 30).map((name) => image(`second of ${name}`, [name])),
+  ];
 }
 
 function summaryOf(parts: TickParts, salt: number): Summary | null {

@@ -13,8 +13,8 @@ import type {
 } from '../../src/core/kubernetes.ts';
 import type { Compatibility } from '../../src/core/policy.ts';
 import type { Signal } from '../../src/core/signal.ts';
-import type { Scenario } from '../../src/simulation/scenario.ts';
-import { nanoOf } from './plain.ts';
+import type { ImageEntry, Scenario } from '../../src/simulation/scenario.ts';
+import { msOf, nanoOf } from './plain.ts';
 
 const NANO = 1_000_000_000n;
 
@@ -24,6 +24,37 @@ export interface Choice {
   readonly node: Scenario['node'];
   readonly compatibility: Compatibility;
   readonly statsOf: (pod: KubernetesPod) => PodStats | undefined;
+  /** What images take that it alone uses and that could be removed; undefined where nothing tells. */
+  readonly imagesOf: (pod: KubernetesPod) => number | undefined;
+}
+
+/** Whether nothing but images lies on the filesystem in question, by which evictd alone ranks. */
+export function isOfImages({
+  signal,
+  node,
+  compatibility,
+}: Omit<Choice, 'statsOf' | 'imagesOf'>): boolean {
+  const isSplit = node.dedicatedImageFs && node.splitImageFs;
+  return compatibility === 'evictd' && isSplit && signal.startsWith('imagefs.');
+}
+
+/** What could be removed with each pod. */
+export function imagesOfPods(
+  images: readonly ImageEntry[],
+  isThere: (name: string) => boolean,
+  isActive: (name: string) => boolean,
+): (pod: KubernetesPod) => number | undefined {
+  return (pod) => {
+    const name = nameOf(pod);
+    const own = images.filter(({ usedBy }) => usedBy?.includes(name));
+    if (own.length === 0 || !isActive(name)) return undefined;
+    return own
+      .filter(({ inUse, pinned, age, usedBy = [] }) => {
+        const isAlone = inUse !== true && usedBy.every((one) => one === name || !isThere(one));
+        return isAlone && pinned !== true && msOf(age) >= 120_000;
+      })
+      .reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  };
 }
 
 export function nameOf({ metadata }: KubernetesPod): string {
@@ -78,9 +109,10 @@ function groupOf(pod: KubernetesPod, choice: Choice): number {
   return 2;
 }
 
-/** What a pod's usage is compared with: nobody requests inodes. */
-function requestFor(pod: KubernetesPod, { signal, compatibility }: Choice): bigint {
-  if (signal.endsWith('inodesFree')) return 0n;
+/** What a pod's usage is compared with: nobody requests inodes or images. */
+function requestFor(pod: KubernetesPod, choice: Choice): bigint {
+  const { signal, compatibility } = choice;
+  if (signal.endsWith('inodesFree') || isOfImages(choice)) return 0n;
   const resource = isMemory(signal) ? 'memory' : 'ephemeral-storage';
   return requestOf(pod, resource, compatibility);
 }
@@ -101,6 +133,10 @@ function isMemory(signal: Signal): boolean {
 
 /** In nano-units; undefined for a usage that is not known. To the kubelet a missing part is 0. */
 function usageOf(pod: KubernetesPod, choice: Choice): bigint | undefined {
+  if (isOfImages(choice)) {
+    const bytes = choice.imagesOf(pod);
+    return bytes === undefined ? undefined : BigInt(bytes) * NANO;
+  }
   const stats = choice.statsOf(pod);
   if (stats === undefined) return undefined;
   const count = countOf(pod, stats, choice);

@@ -5,6 +5,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { settingsFromFlags } from '../../src/config/check.ts';
+import type { ImageEntry, ScenarioExtension } from '../../src/simulation/scenario.ts';
 import { GI, MI } from '../support/builders.ts';
 import {
   conditions,
@@ -410,6 +411,116 @@ describe('C19 (k/k#41032): figures from before a collection', () => {
     expect(victims(result)).toStrictEqual([gone]);
     expect(result.ticks[0]?.evictd?.settlingReadings).toBe(readings);
   });
+});
+
+describe('C26: images on a filesystem of their own', () => {
+  const config = { evictionHard: { 'imagefs.available': '15%' } };
+  const names = ['idle', 'small', 'large', 'precious'] as const;
+  const pods = names.map((name) =>
+    podCase(name, { priority: { idle: -10, small: 0, large: 0, precious: 100 }[name] }),
+  );
+  const image = (id: string, gibibytes: number, ...usedBy: readonly string[]): ImageEntry => ({
+    id,
+    sizeBytes: gibibytes * GI,
+    age: '1h',
+    usedBy: usedBy.map((name) => `default/${name}`),
+  });
+  const IMAGES = [
+    image('base', 50, 'idle', 'small'),
+    image('of-small', 1, 'small'),
+    image('of-large', 5, 'large'),
+    image('of-precious', 20, 'precious'),
+  ];
+  const use = Object.fromEntries(names.map((name) => [name, { rootfsBytes: 9 * GI }]));
+  const at = (
+    seconds: number,
+    available: number,
+    after: number,
+    images: readonly ImageEntry[] = IMAGES,
+  ): RoundCase => ({
+    at: seconds,
+    imagefs: disk(available * GI, 100 * GI),
+    use,
+    summaryAfterReclaim: summaryCase({ imagefs: disk(after * GI, 100 * GI), use }),
+    evictd: { images },
+  });
+  const split = (rounds: readonly RoundCase[], evictd: ScenarioExtension = {}) =>
+    scenarioOf('c26', config, pods, rounds, { dedicatedImageFs: true, splitImageFs: true, evictd });
+  const impossible = ({ ticks }: ReturnType<typeof run>) =>
+    ticks.flatMap(({ events }) =>
+      events.filter(({ reason }) => reason === 'EvictionImpossible').map(({ message }) => message),
+    );
+
+  it('has the kubelet go by priority alone, and free nothing', () => {
+    const result = run(split([at(0, 10, 10)]), 'kubelet');
+    expect(victims(result)).toStrictEqual([['idle']]);
+    expect(result.ticks[0]?.reclaim).toStrictEqual(['images']);
+  });
+
+  it('has evictd take the largest that nobody else uses, and collect it before anybody else goes', () => {
+    const result = run(split([at(0, 10, 10), at(1, 10, 15), at(2, 15, 15)]), 'evictd');
+    expect(victims(result)).toStrictEqual([['large'], [], []]);
+    expect(result.ticks.map(({ reclaim }) => reclaim)).toStrictEqual([['images'], ['images'], []]);
+    expect(result.ticks.map(({ evictd }) => evictd?.images)).toStrictEqual([
+      undefined,
+      ['of-large'],
+      undefined,
+    ]);
+    expect(result.ticks[0]?.evicted[0]?.message).toBe(
+      'The node was low on resource: ephemeral-storage. Threshold quantity: 15Gi, available: 10Gi. ' +
+        'The pod alone was using images of 5Gi.',
+    );
+  });
+
+  it('has evictd go on with what is exclusive by then', () => {
+    // With `small` gone the base is that of `idle` alone; the highest priority comes last.
+    const rounds = [0, 1, 2, 3, 4].map((seconds) => at(seconds, 10, 10));
+    const result = run(split(rounds), 'evictd');
+    expect(victims(result)).toStrictEqual([['large'], ['small'], ['idle'], ['precious'], []]);
+    expect(impossible(result)).toStrictEqual([
+      'The node was low on resource: ephemeral-storage, and no pod may be evicted: ' +
+        '0 pods, 0 protected, 0 passed over',
+    ]);
+  });
+
+  it.each<[string, Partial<ImageEntry>]>([
+    ['others use', { inUse: true }],
+    ['are pinned', { pinned: true }],
+    ['are fresh', { age: '1m59s' }],
+  ])('says that no end would help where all images %s', (_, fields) => {
+    const images = IMAGES.map((one) => ({ ...one, ...fields }));
+    const round = at(0, 10, 10, images);
+    const result = run(split([round, { ...round, at: 30 }]), 'evictd');
+    expect(victims(result)).toStrictEqual([[], []]);
+    expect(impossible(result)).toStrictEqual([
+      'The node was low on resource: ephemeral-storage, and no pod may be evicted: ' +
+        '4 pods, 0 protected, 0 passed over, 4 whose end would free nothing',
+    ]);
+    expect(victims(run(split([round]), 'kubelet'))).toStrictEqual([['idle']]);
+  });
+
+  it('has nobody go where no image may be removed', () => {
+    const result = run(split([at(0, 10, 10)], { reclaims: false }), 'evictd');
+    expect(victims(result)).toStrictEqual([[]]);
+    expect(result.ticks[0]?.evictd?.why).toBe('noReclaim');
+    expect(conditions(result)).toStrictEqual(['DiskPressure']);
+  });
+
+  it('has a pod of unknown images go after those that are known to have some', () => {
+    const known = [image('of-precious', 1, 'precious')];
+    const rounds = [at(0, 10, 10, known), at(1, 10, 10, [])];
+    const result = run(split(rounds), 'evictd');
+    expect(victims(result)).toStrictEqual([['precious'], ['idle']]);
+    expect(result.ticks[1]?.evicted[0]?.message).toContain('is unknown.');
+  });
+
+  it.each(['kubelet', 'evictd'] as const)(
+    'goes by writable layers where they lie there too; %s',
+    (rules) => {
+      const joined = scenarioOf('c26b', config, pods, [at(0, 10, 10)], { dedicatedImageFs: true });
+      expect(victims(run(joined, rules))).toStrictEqual([['idle']]);
+    },
+  );
 });
 
 describe('C27 (k/k#78561): priority before usage', () => {

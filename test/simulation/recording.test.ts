@@ -175,6 +175,34 @@ describe('scenarioOf', () => {
     });
   });
 
+  it('C26: evicts for images as it was', () => {
+    const use = { bytes: 0, inodes: 0 };
+    const disk = { root: use, logs: use, localVolumes: use };
+    const low = {
+      signals: [{ signal: 'imagefs.available' as const, capacity: 512 * MI, available: 50 * MI }],
+    };
+    const some = pod({ disk, exclusiveImageBytes: 30 * MI });
+    const none = pod({ id: 'none@3', name: 'none', disk, exclusiveImageBytes: 0, priority: -10 });
+    const unknown = pod({ id: 'new@4', name: 'new', disk, priority: -20 });
+    const scenario = scenarioOf(
+      recording({
+        config: { evictionHard: { 'imagefs.available': '64Mi' } },
+        node: { dedicatedImageFs: true, splitImageFs: true },
+        turns: [
+          turn(0, 400, { ...low, pods: [none, some, unknown], decision: EVICT }),
+          turn(1000, 400, { ...low, outcome: { podId: 'leak@1', kind: 'evicted' } }),
+        ],
+      }),
+    );
+    expect(replayed(scenario).victims[0]).toEqual({ atMs: 0, pod: 'leak' });
+    expect(scenario.ticks[0]?.evictd?.images).toEqual([
+      { id: 'images of cgroup/none', sizeBytes: 0, age: '1h', usedBy: ['cgroup/none'] },
+      { id: 'images of cgroup/leak', sizeBytes: 30 * MI, age: '1h', usedBy: ['cgroup/leak'] },
+    ]);
+    expect(scenario.evictd?.reclaims).toBe(true);
+    expect(scenarioOf(INCIDENT).evictd?.reclaims).toBe(false);
+  });
+
   it('leaves out what was decided before, and is not known', () => {
     const { turns } = INCIDENT;
     const late = recording({ evicting: true, turns: turns.slice(3) });

@@ -49,6 +49,49 @@ describe('tellStory', () => {
     ]);
   });
 
+  it('C26: explains a ranking by the images that a pod alone uses', () => {
+    const image = (id: string, sizeBytes: number, ...usedBy: readonly string[]) => ({
+      id,
+      sizeBytes,
+      age: '1h',
+      usedBy: usedBy.map((name) => `default/${name}`),
+    });
+    const round = tick('0s', { availableBytes: GI });
+    const runtime = { imageFs: { inodesFree: 5, inodes: 1000 } };
+    const text = tellStory(
+      scenario({
+        config: { evictionHard: { 'imagefs.inodesFree': '10%' } },
+        node: { dedicatedImageFs: true, splitImageFs: true },
+        pods: ['none', 'large', 'small', 'unknown'].map((name) => scenarioPod(name)),
+        ticks: [
+          {
+            ...round,
+            summary: { ...round.summary, node: { ...round.summary?.node, runtime } },
+            evictd: {
+              images: [
+                image('shared', 9 * GI, 'none', 'small'),
+                image('of-small', GI, 'small'),
+                image('of-large', 3 * GI, 'large'),
+              ],
+            },
+          },
+        ],
+      }),
+      { flags: { '--compatibility': ['evictd'] }, explain: true },
+    );
+    const rows = text
+      .split('\n')
+      .filter((line) => /^ {12}/.test(line))
+      .map((line) => line.trim().replaceAll(/ {2,}/g, ' | '));
+    expect(rows).toEqual([
+      'rank | pod | standing | priority | own images | why here',
+      '1 | default/large | exceeds | 0 | 3Gi | evicted | comes first',
+      '2 | default/small | exceeds | 0 | 1Gi | uses less: 1Gi to 3Gi',
+      '3 | default/unknown | unknown | 0 | unknown | not known to exceed its request',
+      '4 | default/none | within | 0 | 0 | its end frees nothing | known to be within its request',
+    ]);
+  });
+
   it.each([
     ['kubelet', ['silent', 'big', 'small', 'twin', 'within']],
     ['evictd', ['big', 'small', 'twin', 'silent', 'within']],

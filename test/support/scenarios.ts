@@ -126,13 +126,16 @@ export function scenarioOf(
   config: ScenarioConfig,
   pods: readonly KubernetesPod[],
   rounds: readonly RoundCase[],
-  more: { readonly dedicatedImageFs?: boolean; readonly evictd?: ScenarioExtension } = {},
+  more: Partial<Scenario['node']> & { readonly evictd?: ScenarioExtension } = {},
 ): Scenario {
   return {
     name,
     description: name,
     config,
-    node: { dedicatedImageFs: more.dedicatedImageFs ?? false, splitImageFs: false },
+    node: {
+      dedicatedImageFs: more.dedicatedImageFs ?? false,
+      splitImageFs: more.splitImageFs ?? false,
+    },
     pods,
     ticks: rounds.map(({ at, memory, nodefs, imagefs, use, ...tick }) => ({
       ...tick,

@@ -461,6 +461,7 @@ describe('reportTurn, where no pod may be evicted', () => {
         pods: 2,
         protectedPods: 1,
         passedOverPods: 1,
+        helplessPods: 0,
       },
     ]);
   });
@@ -539,5 +540,40 @@ describe('C23 (k/k#129616): nodefs is short, images lie elsewhere', () => {
     expect(said(overrides)?.map(([, text]) => text)).not.toContain(
       'image GC would not help nodefs',
     );
+  });
+});
+
+describe('C26: reportTurn, where images have a filesystem of their own', () => {
+  const low: ReadSample = {
+    nowMs: 0,
+    observations: [observation(8 * MI, { signal: 'imagefs.available', capacity: 100 * MI })],
+    pods: [],
+  };
+  const warnings = (overrides: Partial<Policy>) => {
+    const by = policy({
+      thresholds: [threshold({ signal: 'imagefs.available', value: value('10%') })],
+      layout: 'splitImagefs',
+      ranksDisk: true,
+      reclaims: ['containers'],
+      ...overrides,
+    });
+    return linesOf(by, low, { ...low, nowMs: 1 }).map((lines) =>
+      lines.map(([, text]) => text).filter((text) => text.startsWith('disk pressure: ')),
+    );
+  };
+  const IMAGES = 'disk pressure: no pod goes, since only images lie there, and none may be removed';
+
+  it.each<[string, Partial<Policy>, readonly string[]]>([
+    ['none may be removed', {}, [IMAGES]],
+    ['nothing at all may be', { reclaims: [] }, [IMAGES]],
+    ['they may be', { reclaims: ['images'] }, []],
+    ['the kubelet’s rules hold', { rules: RULE_SETS.kubelet }, []],
+    [
+      'nothing is known of what pods use',
+      { ranksDisk: false, reclaims: [] },
+      ['disk pressure: a node condition, no reclaim was done'],
+    ],
+  ])('says once that no pod goes where %s', (_, overrides, expected) => {
+    expect(warnings(overrides)).toStrictEqual([expected, []]);
   });
 });

@@ -366,6 +366,7 @@ describe('statusDocument', () => {
           pods: 'number',
           protectedPods: 'number',
           passedOverPods: 'number',
+          helplessPods: 'number',
         },
       ],
       events: [
@@ -532,6 +533,7 @@ describe('statusDocument', () => {
         pods: 2,
         protectedPods: 1,
         passedOverPods: 1,
+        helplessPods: 0,
       },
       expect.objectContaining({ decidedAt: '2026-01-01T12:00:09.000Z', pods: 0, protectedPods: 0 }),
     ]);

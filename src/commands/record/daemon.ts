@@ -128,6 +128,7 @@ const POD: Readonly<Record<keyof RecordedPod, Check>> = {
   workingSetBytes: orNull(isCount),
   pids: orNull(isCount),
   disk: orMissing(objectOf({ root: isDisk, logs: isDisk, localVolumes: isDisk })),
+  exclusiveImageBytes: orMissing(isCount),
   gracePeriodSeconds: orNull(isCount),
   protected: orNull(isText),
 };
