@@ -42,7 +42,12 @@ import {
 import { createDisks } from './daemon/disks.ts';
 import { formerRun, keptEvents, keptNotices, keptOf, reportKeeping } from './daemon/former-run.ts';
 import { pollAfterMs } from './daemon/polls.ts';
-import { collectedUnderPressure, collectionEvents, collections } from './daemon/reclaim.ts';
+import {
+  collectedUnderPressure,
+  collectionEvents,
+  collections,
+  type ImageLook,
+} from './daemon/reclaim.ts';
 import { REHEARSALS, Rehearsal } from './daemon/rehearsal.ts';
 import {
   RUNTIME,
@@ -223,7 +228,8 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
     ),
   );
   const oomNotices$ = connectable(oomNoticesOf(wiring, turns$));
-  const collections$ = collections(wiring, turns$, former.images).pipe(share());
+  const garbage = { ...wiring, noteImages: (look: ImageLook) => disks.noteImages(look) };
+  const collections$ = collections(garbage, turns$, former.images).pipe(share());
   const paths$ = notices$.pipe(mergeMap((notice) => (notice.kind === 'path' ? [notice.path] : [])));
   const events$ = merge(
     settled$.pipe(

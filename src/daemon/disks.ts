@@ -2,9 +2,11 @@
 import type { Settings } from '../config/settings.ts';
 import { withContainerfs } from '../core/containerfs.ts';
 import { type DiskDevices, diskOf, type FoundUse } from '../core/disk-use.ts';
+import { exclusiveImages, usedImage } from '../core/image-gc.ts';
 import type { FilesystemLayout } from '../core/layout.ts';
 import type { PodObservation } from '../core/pod.ts';
 import { nextPollMs } from '../core/polling.ts';
+import { countsImages } from '../core/rank.ts';
 import { FILESYSTEMS, type FilesystemName, SIGNALS } from '../core/signal.ts';
 import type { Threshold } from '../core/threshold.ts';
 import type {
@@ -20,12 +22,13 @@ import type { RuntimePod } from '../ports/pod-directory.ts';
 import { diskObservations } from '../sources/disk.ts';
 import type { FilesystemsNotice } from '../sources/disk-usage.ts';
 import { layoutOf } from '../surfaces/status.ts';
+import type { ImageLook } from './reclaim.ts';
 
 /** How often it is found out what pods use, ms: where no threshold is near, and at the fastest. */
 export const USAGE_EACH_MS = { most: 60_000, least: 1000 } as const;
 
 /** What a pod uses of the disks, as far as it was found. */
-export type PodDisk = Required<Pick<PodObservation, 'disk' | 'diskSeen'>>;
+export type PodDisk = Pick<PodObservation, 'disk' | 'diskSeen' | 'exclusiveImageBytes'>;
 
 export interface DisksInputs {
   readonly pods: () => readonly RuntimePod[];
@@ -37,6 +40,8 @@ export interface DisksInputs {
 /** The disks as far as they are known by now. */
 export interface Disks {
   note(notice: FilesystemsNotice | DiskUseNotice): void;
+  /** Takes in which images there are. */
+  noteImages(look: ImageLook): void;
   /** Takes in what was measured; says of a path of the runtime's that cannot be, which takes its place. */
   noteMeasured(notice: FilesystemNotice): Replaced | undefined;
   /** The settings on these disks: the same object as long as nothing has changed. */
@@ -66,6 +71,7 @@ export function createDisks({ pods, filesystems, cgroupOf }: DisksInputs): Disks
   let isUseKnown = false;
   let deleted: readonly HeldFile[] = [];
   let isSearched = false;
+  let imagesSeen: ImageLook | undefined;
   // Made when something has changed: a kill may wait for whoever asks.
   let byPod: ReadonlyMap<string, PodDisk> = new Map();
   let unaccounted: ReadonlyMap<FilesystemName, number> = new Map();
@@ -80,13 +86,21 @@ export function createDisks({ pods, filesystems, cgroupOf }: DisksInputs): Disks
   });
   const rebuild = (): void => {
     if (isSearched) unaccounted = unaccountedOn(filesystems(), deleted, pods());
-    if (containers.size === 0) return;
+    const ownImages = imagesSeen && settled && exclusiveTo(pods(), imagesSeen, settled.settings);
+    if (containers.size === 0 && ownImages === undefined) {
+      byPod = new Map();
+      return;
+    }
     const countsDeleted = settled?.given.compatibility === 'evictd';
     const now = { found: containers, deleted, devices: devices(), countsDeleted };
     byPod = new Map(
       pods().flatMap((pod) => {
-        const disk = podDiskOf(pod, now);
-        return disk === undefined ? [] : [[pod.id, disk] as const];
+        const exclusiveImageBytes = ownImages?.get(pod.id);
+        const disk: PodDisk = {
+          ...podDiskOf(pod, now),
+          ...(exclusiveImageBytes === undefined ? {} : { exclusiveImageBytes }),
+        };
+        return Object.keys(disk).length === 0 ? [] : [[pod.id, disk] as const];
       }),
     );
   };
@@ -115,6 +129,10 @@ export function createDisks({ pods, filesystems, cgroupOf }: DisksInputs): Disks
           containers = notice.containers;
           isUseKnown = true;
       }
+      rebuild();
+    },
+    noteImages: (look) => {
+      imagesSeen = look;
       rebuild();
     },
     noteMeasured: (notice) => {
@@ -237,6 +255,31 @@ export function usageAfterMs(
   return Math.min(most, ...waits);
 }
 
+/**
+ * What images take that a pod alone uses, by its id, where nothing else lies on their filesystem. Of a pod of
+ * which a container runs that no image tells of (it may be younger than the look) that is unknown.
+ */
+function exclusiveTo(
+  pods: readonly RuntimePod[],
+  { images, memory, atMs }: ImageLook,
+  { policy, garbage }: Settings,
+): ReadonlyMap<string, number> | undefined {
+  if (!countsImages('imagefs.available', policy)) return undefined;
+  const podOf = new Map(
+    pods.flatMap(({ id, containers }) => containers.map((one) => [one.id, id] as const)),
+  );
+  const used = images.map((image) => usedImage(image, memory, garbage.imageMinimumAgeMs, atMs));
+  const sums = exclusiveImages(used, (container) => podOf.get(container));
+  const isTold = new Set(images.flatMap(({ usedBy }) => usedBy));
+  return new Map(
+    pods
+      .filter(({ containers }) =>
+        containers.every(({ id, isRunning }) => !isRunning || isTold.has(id)),
+      )
+      .map(({ id }) => [id, sums.get(id) ?? 0]),
+  );
+}
+
 /** What pods' use is made of. */
 interface Found {
   readonly found: ReadonlyMap<string, ContainerUse>;
@@ -250,7 +293,7 @@ interface Found {
 function podDiskOf(
   { cgroups, containers }: RuntimePod,
   { found, deleted, devices, countsDeleted }: Found,
-): PodDisk | undefined {
+): Required<Pick<PodObservation, 'disk' | 'diskSeen'>> | undefined {
   const known = new Map<string, ContainerUse>();
   for (const { id, isRunning } of containers) {
     const use = found.get(id);

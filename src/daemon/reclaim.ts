@@ -64,8 +64,18 @@ const PERIODIC_LIMIT_MS = 50_000;
 export interface GarbageWiring extends Pick<Wiring, 'scheduler'> {
   readonly directory?: Pick<PodDirectory, 'reclaimer'> | undefined;
   readonly current: () => { readonly settings: Settings };
+  /** Is told of each look at the images. */
+  readonly noteImages?: ((look: ImageLook) => void) | undefined;
   /** Measures a filesystem, as {@link measured} does where it is left out. */
   readonly measure?: (path: string) => Observable<FilesystemNotice>;
+}
+
+/** What images there were, and what was remembered of them then. */
+export interface ImageLook {
+  readonly images: readonly ListedImage[];
+  readonly memory: ImageMemory;
+  /** Monotonic ms. */
+  readonly atMs: number;
 }
 
 type ReclaimDecision = Extract<Decision, { kind: 'reclaim' }>;
@@ -76,10 +86,16 @@ export class ImageBook {
   #key = '';
   readonly #scheduler: SchedulerLike;
   readonly #changed: (images: ImageMemory) => void;
+  readonly #noteImages: GarbageWiring['noteImages'];
 
-  constructor(scheduler: SchedulerLike, changed: (images: ImageMemory) => void) {
+  constructor(
+    scheduler: SchedulerLike,
+    changed: (images: ImageMemory) => void,
+    noteImages?: GarbageWiring['noteImages'],
+  ) {
     this.#scheduler = scheduler;
     this.#changed = changed;
+    this.#noteImages = noteImages;
   }
 
   /** Takes up what a former run knew. */
@@ -89,8 +105,10 @@ export class ImageBook {
 
   /** Takes in a look. Told on is only that other images are there, or used: when they were last used goes on. */
   see(images: readonly ListedImage[]): ImageMemory {
-    const memory = imagesSeen(this.#memory, images, this.#scheduler.now());
+    const atMs = this.#scheduler.now();
+    const memory = imagesSeen(this.#memory, images, atMs);
     this.#memory = memory;
+    this.#noteImages?.({ images, memory, atMs });
     const key = JSON.stringify(images.map(({ id, usedBy }) => [id, usedBy.length > 0]).sort());
     if (key !== this.#key) this.#changed(memory);
     this.#key = key;
@@ -112,8 +130,10 @@ export function collections(
   formerImages: () => ImageMemory | undefined,
 ): Observable<CollectionEvent> {
   return new Observable((subscriber) => {
-    const book = new ImageBook(wiring.scheduler, (images) =>
-      subscriber.next({ kind: 'images', images }),
+    const book = new ImageBook(
+      wiring.scheduler,
+      (images) => subscriber.next({ kind: 'images', images }),
+      wiring.noteImages,
     );
     const decisions$ = turns$.pipe(
       map(({ decision, policy }) => ({ decision, policy })),

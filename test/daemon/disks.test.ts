@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { loadSettings } from '../../src/config/load.ts';
 import type { Settings } from '../../src/config/settings.ts';
+import { imagesSeen, type ListedImage } from '../../src/core/image-gc.ts';
 import type { FilesystemName } from '../../src/core/signal.ts';
 import { thresholdId } from '../../src/core/threshold.ts';
 import { createDisks, USAGE_EACH_MS, usageAfterMs } from '../../src/daemon/disks.ts';
+import type { ImageLook } from '../../src/daemon/reclaim.ts';
 import type { ContainerUse, PartUse, RuntimeFilesystems } from '../../src/ports/disk-usage.ts';
 import type { FilesystemState } from '../../src/ports/filesystem.ts';
 import type { RuntimePod } from '../../src/ports/pod-directory.ts';
@@ -319,7 +321,7 @@ describe('what a pod uses', () => {
     };
     const own = of(given);
     expect(bytesOf(own)).toEqual([130, 0, 4]);
-    expect(own.disks.podDisk('fat')?.diskSeen.deletedBytes).toBe(34);
+    expect(own.disks.podDisk('fat')?.diskSeen?.deletedBytes).toBe(34);
     // Those of nobody count where they lie.
     expect([...own.disks.facts().unaccounted]).toEqual([
       ['nodefs', 4],
@@ -328,7 +330,109 @@ describe('what a pod uses', () => {
     ]);
     const kubelet = of(settingsOf('imagefs.available<15%', { '--compatibility': ['kubelet'] }));
     expect(bytesOf(kubelet)).toEqual([100, 0, 0]);
-    expect(kubelet.disks.podDisk('fat')?.diskSeen.deletedBytes).toBe(34);
+    expect(kubelet.disks.podDisk('fat')?.diskSeen?.deletedBytes).toBe(34);
+  });
+});
+
+describe('C26: what images take that a pod alone uses', () => {
+  const SPLIT = { nodefs: NODE, imagefs: IMAGES, containerfs: NODE };
+  const given = settingsOf('imagefs.available<15%', { '--image-gc': ['pressure'] });
+  const image = (id: string, mebibytes: number, ...usedBy: readonly string[]): ListedImage => ({
+    id,
+    names: [],
+    sizeBytes: mebibytes * MI,
+    pinned: undefined,
+    usedBy,
+  });
+  const look = (images: readonly ListedImage[], atMs = 600_000, seenAtMs = 0): ImageLook => ({
+    images,
+    memory: imagesSeen(new Map(), images, seenAtMs),
+    atMs,
+  });
+  const split = (settings = given, devices: Partial<Record<FilesystemName, string>> = SPLIT) => {
+    const one = scene({ devices });
+    one.told();
+    one.settle(settings);
+    return one;
+  };
+  const bytesOf = (one: ReturnType<typeof scene>, id: string) =>
+    one.disks.podDisk(id)?.exclusiveImageBytes;
+  const A = runtimePod('a', { containers: [runtimeContainer('a1'), runtimeContainer('a2')] });
+  const B = runtimePod('b');
+  const LISTED = [
+    image('base', 900, 'a1', 'b'),
+    image('own', 100, 'a1', 'a2'),
+    image('other', 7, 'a2', 'nobody'),
+    image('unused', 500),
+  ];
+
+  it('is of all its containers, and not of what anybody else uses', () => {
+    const one = split();
+    one.list(A, B);
+    expect(one.disks.podDisk('a')).toBeUndefined();
+    one.disks.noteImages(look(LISTED));
+    expect([bytesOf(one, 'a'), bytesOf(one, 'b')]).toEqual([100 * MI, 0]);
+    // `b` is gone, and its container with it.
+    one.list(A);
+    one.disks.noteImages(
+      look(LISTED.map((each) => ({ ...each, usedBy: each.usedBy.filter((by) => by !== 'b') }))),
+    );
+    expect(bytesOf(one, 'a')).toBe(1000 * MI);
+    expect(one.disks.podDisk('b')).toBeUndefined();
+  });
+
+  it('is unknown of a pod with a container that no image tells of, unless it is dead', () => {
+    const one = split();
+    const young = (isRunning: boolean) =>
+      runtimePod('a', {
+        containers: [runtimeContainer('a1'), runtimeContainer('new', { isRunning })],
+      });
+    one.disks.noteImages(look([image('own', 100, 'a1')]));
+    one.list(young(true), B);
+    expect([bytesOf(one, 'a'), bytesOf(one, 'b')]).toEqual([undefined, undefined]);
+    one.list(young(false), runtimePod('empty', { containers: [] }));
+    expect([bytesOf(one, 'a'), bytesOf(one, 'empty')]).toEqual([100 * MI, 0]);
+  });
+
+  it('does not count what would stay', () => {
+    const one = split();
+    one.list(A, B);
+    const own = [image('own', 100, 'a1', 'a2'), image('of-b', 3, 'b')];
+    one.disks.noteImages(look(own, 119_999));
+    expect([bytesOf(one, 'a'), bytesOf(one, 'b')]).toEqual([0, 0]);
+    one.disks.noteImages(look(own, 120_000));
+    expect([bytesOf(one, 'a'), bytesOf(one, 'b')]).toEqual([100 * MI, 3 * MI]);
+    one.disks.noteImages(look(own.map((each) => ({ ...each, pinned: 'by the runtime' }))));
+    expect([bytesOf(one, 'a'), bytesOf(one, 'b')]).toEqual([0, 0]);
+  });
+
+  it('stands beside what it wrote', () => {
+    const one = split();
+    one.list(B);
+    one.disks.noteImages(look([image('own', 100, 'b')]));
+    one.disks.note({ kind: 'used', atMs: 0, tookMs: 1, containers: new Map([['b', use()]]) });
+    expect(one.disks.podDisk('b')).toMatchObject({
+      disk: { root: { bytes: 100 } },
+      exclusiveImageBytes: 100 * MI,
+    });
+  });
+
+  it('follows the layout: it counts only where nothing else lies there', () => {
+    const one = split(given, DEDICATED);
+    one.list(B);
+    one.disks.noteImages(look([image('own', 100, 'b')]));
+    expect(bytesOf(one, 'b')).toBeUndefined();
+    one.settle(given, SPLIT);
+    expect(bytesOf(one, 'b')).toBe(100 * MI);
+    one.settle(given, DEDICATED);
+    expect(bytesOf(one, 'b')).toBeUndefined();
+  });
+
+  it('is unknown by the kubelet’s rules', () => {
+    const one = split(settingsOf('imagefs.available<15%', { '--compatibility': ['kubelet'] }));
+    one.list(B);
+    one.disks.noteImages(look([image('own', 100, 'b')]));
+    expect(bytesOf(one, 'b')).toBeUndefined();
   });
 });
 

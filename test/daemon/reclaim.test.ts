@@ -13,6 +13,7 @@ import {
   collectionEvents,
   collections,
   IMAGES_EACH,
+  type ImageLook,
 } from '../../src/daemon/reclaim.ts';
 import type { Collected, CollectionEvent } from '../../src/ports/collection.ts';
 import type { FilesystemNotice } from '../../src/ports/filesystem.ts';
@@ -100,11 +101,13 @@ function play(scene: Scene = {}) {
   };
   const turns$ = new Subject<Turn>();
   const events: CollectionEvent[] = [];
+  const looks: ImageLook[] = [];
   const running = collections(
     {
       scheduler: asyncScheduler,
       current: () => ({ settings }),
       measure,
+      noteImages: (look) => looks.push(look),
       ...(scene.reclaimer === 'none'
         ? {}
         : {
@@ -150,7 +153,7 @@ function play(scene: Scene = {}) {
         ? [[event.purpose, event.notice.collected.because]]
         : [],
     );
-  return { turns$, events, ends, asked, measured, running };
+  return { turns$, events, ends, asked, measured, looks, running };
 }
 
 function reading(path: string, available: number): FilesystemNotice {
@@ -183,6 +186,17 @@ describe('before a pod goes', () => {
     expect(asked).toStrictEqual(['dead', '-c1', 'images', '-i1', '-i2', '-i3']);
     expect(ends()).toStrictEqual([['pressure', 'regained']]);
     expect(new Set(measured)).toStrictEqual(new Set(['/images']));
+  });
+
+  it('C26: tells of the images before any is removed, and who uses them', async () => {
+    const used = { ...image('i1'), usedBy: ['c1'] };
+    const { turns$, looks, asked } = play({ images: [used, image('i2')] });
+    turns$.next(under(RECLAIM, COLLECTING));
+    await vi.advanceTimersByTimeAsync(COLLECTION_LIMIT_MS);
+    expect(asked).toContain('-i2');
+    expect(looks).toHaveLength(1);
+    expect(looks[0]?.images).toStrictEqual([used, image('i2')]);
+    expect(looks[0]?.memory.get('i1')?.lastUsedAtMs).toBe(looks[0]?.atMs);
   });
 
   it('by the kubelet’s rules collects all that may go', async () => {

@@ -126,6 +126,142 @@ async function makeScripted(script: Script = {}): Promise<Scripted> {
   };
 }
 
+/** A pod of one container, and the images that it uses. */
+interface SplitPod {
+  readonly name: string;
+  readonly uses: readonly string[];
+}
+
+/** Images have a filesystem of their own, on which each is a file of so many MiB; pods are cgroups of the node. */
+async function makeSplit(images: Readonly<Record<string, number>>, pods: readonly SplitPod[]) {
+  const directory = mountTmpfs(`size=${SIZE_MI}m`);
+  const elsewhere = privateDirectory();
+  const node = makeNode(256 * MI);
+  const parent = path.relative(MEMORY_HIERARCHY, node.path);
+  for (const [id, mebibytes] of Object.entries(images)) {
+    writeFileSync(path.join(directory, id), Buffer.alloc(mebibytes * MI));
+  }
+  const asked: string[] = [];
+  const there = new Map(pods.map((pod) => [pod.name, { ...pod, isRunning: true }]));
+  const containers = () =>
+    [...there.values()].map(({ name, uses, isRunning }) => ({
+      id: `c-${name}`,
+      podSandboxId: name,
+      metadata: { name: 'main', attempt: 0 },
+      state: isRunning ? 'CONTAINER_RUNNING' : 'CONTAINER_EXITED',
+      imageRef: uses[0] ?? '',
+    }));
+  const answers: Readonly<Record<string, Answer>> = {
+    Version: () => ({ runtimeName: 'scripted', runtimeVersion: '1', runtimeApiVersion: 'v1' }),
+    Status: () => ({}),
+    ListPodSandbox: () => ({
+      items: [...there.values()].map(({ name, isRunning }) => ({
+        id: name,
+        metadata: { name, namespace: 'default', uid: name, attempt: 0 },
+        state: isRunning ? 'SANDBOX_READY' : 'SANDBOX_NOTREADY',
+      })),
+    }),
+    PodSandboxStatus: ({ podSandboxId }) => ({
+      info: {
+        info: JSON.stringify({
+          config: { linux: { cgroup_parent: `/${parent}/pod${podSandboxId}` } },
+        }),
+      },
+    }),
+    ListContainers: () => ({ containers: containers() }),
+    ContainerStatus: ({ containerId }) => ({
+      status: {
+        mounts: (there.get(String(containerId).slice('c-'.length))?.uses ?? []).map((image) => ({
+          image: { image },
+        })),
+      },
+    }),
+    ListContainerStats: () => ({
+      stats: containers().map(({ id }) => ({
+        attributes: { id },
+        writableLayer: { timestamp: String(Date.now() * 1e6), usedBytes: { value: 0 } },
+      })),
+    }),
+    ImageFsInfo: () => ({
+      imageFilesystems: [{ fsId: { mountpoint: directory } }],
+      containerFilesystems: [{ fsId: { mountpoint: elsewhere } }],
+    }),
+    StopPodSandbox: ({ podSandboxId }) => {
+      const pod = there.get(String(podSandboxId));
+      if (pod !== undefined) pod.isRunning = false;
+      return {};
+    },
+    RemovePodSandbox: ({ podSandboxId }) => {
+      there.delete(String(podSandboxId));
+      asked.push(`pod ${podSandboxId}`);
+      return {};
+    },
+    ListImages: () => ({
+      images: readdirSync(directory).map((id) => ({ id, size: (images[id] ?? 0) * MI })),
+    }),
+    RemoveImage: ({ image }) => {
+      const { image: id } = image as { readonly image: string };
+      asked.push(`image ${id}`);
+      rmSync(path.join(directory, id));
+      return {};
+    },
+  };
+  const server = await startScriptedCri(path.join(privateDirectory(), 'cri.sock'), answers);
+  onTestFinished(() => server.close());
+  const leaks = new Map<string, Awaited<ReturnType<ReturnType<TestNode['pod']>['spawn']>>>();
+  for (const { name } of pods) leaks.set(name, await node.pod(`pod${name}`).spawn());
+  const daemon = await startDaemon({
+    node: node.path,
+    args: [
+      '--runtime=cri',
+      `--runtime-endpoint=unix://${server.socketPath}`,
+      `--nodefs-path=${elsewhere}`,
+      '--image-gc=pressure',
+      '--container-gc=pressure',
+      '--eviction-hard=imagefs.available<15%',
+    ],
+  });
+  return { daemon, asked, leaks };
+}
+
+describeWith(NEEDS, 'C26: images on a filesystem of their own', () => {
+  const IMAGES = { base: 45, 'of-small': 8, 'of-large': 37 };
+
+  it('the pod goes whose own images are largest, and they are removed, and no other goes', async () => {
+    const { daemon, asked, leaks } = await makeSplit(IMAGES, [
+      { name: 'a', uses: ['base'] },
+      { name: 'large', uses: ['of-large'] },
+      { name: 'small', uses: ['of-small', 'base'] },
+    ]);
+    const [eviction] = await daemon.ended(1, 30_000);
+    expect(eviction).toMatchObject({ pod: 'default/large', outcome: 'evicted' });
+    expect(eviction?.message).toContain('The pod alone was using images of 37Mi.');
+    await daemon.line('threshold no longer met');
+    expect(asked).toEqual(['pod large', 'image of-large']);
+    const status = await daemon.status();
+    expect(status.layout?.kind).toBe('splitImagefs');
+    expect(status.evictions).toHaveLength(1);
+    for (const name of ['a', 'small']) process.kill(leaks.get(name)?.pid ?? 0, 0);
+    await daemon.stop();
+  });
+
+  it('where each is used by two nobody goes, and it is said that it would not help', async () => {
+    const { daemon, asked, leaks } = await makeSplit({ base: 90 }, [
+      { name: 'a', uses: ['base'] },
+      { name: 'b', uses: ['base'] },
+    ]);
+    const line = await daemon.line('pressure, but no pod may be evicted');
+    expect(line).toMatchObject({ signal: 'imagefs.available', pods: 2, helplessPods: 2 });
+    expect(line['message']).toContain('2 whose end would free nothing');
+    const status = await daemon.status();
+    expect(status.evictions).toEqual([]);
+    expect(status.impossible).toMatchObject([{ helplessPods: 2, protectedPods: 0 }]);
+    expect(asked).toEqual([]);
+    for (const { pid } of leaks.values()) process.kill(pid, 0);
+    await daemon.stop();
+  });
+});
+
 describeWith(NEEDS, 'a runtime that', () => {
   it('C19, C21, C24: has images in use, pinned and fresh, frees 9 % to 60 %, and is stale', async () => {
     const scripted = await makeScripted({

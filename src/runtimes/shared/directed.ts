@@ -41,7 +41,7 @@ export interface DirectedInputs extends ClaimInputs {
 }
 
 /** What of an observation is about disks. */
-export type DiskFields = Pick<PodObservation, 'disk' | 'diskSeen'>;
+export type DiskFields = Pick<PodObservation, 'disk' | 'diskSeen' | 'exclusiveImageBytes'>;
 
 export type DirectoryNotice =
   | { readonly kind: 'away'; readonly reason: string }
