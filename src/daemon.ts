@@ -92,6 +92,14 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   const { scheduler, logger } = inputs;
   let given = inputs.settings;
   let current: Current = currentOf(inputs, inputs.settings, []);
+  // What is degraded at the start is said before anybody listens.
+  const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
+  // After all that depends on the settings has been made anew, or when somebody begins to listen: then
+  // the node is read.
+  const readNow$ = new Subject<void>();
+  const said = new Map<string, string>();
+  /** Whether the runtime is; undefined until it has answered, or has not. */
+  let isAway: boolean | undefined = inputs.directory === undefined ? false : undefined;
   const answered$ = new ReplaySubject<void>(1);
   if (inputs.directory === undefined) answered$.next();
   const disks = createDisks({
@@ -99,22 +107,19 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
     filesystems: () => current.view.filesystems(),
     cgroupOf: (pid) => cgroupIn(inputs.node, pid),
   });
+  // It may tell of itself at once: what that is noted in is there.
   const runtime = runtimeOf(inputs, (notice) => noteRuntime(notice), {
     diskOf: ({ id }) => disks.podDisk(id),
     notePods: () => disks.notePods(),
     mayRemove: () => current.settings.policy.reclaims.includes('containers'),
   });
   const settled$ = new BehaviorSubject<void>(undefined);
-  // After all that depends on the settings has been made anew, or when somebody begins to listen: then
-  // the node is read.
-  const readNow$ = new Subject<void>();
   const listeners = new Set<{ readonly intervalMs: number }>();
-  const wiring: Wiring = { ...inputs, runtime, current: () => current, settled$ };
+  const podsTrouble = () => (isAway === false ? runtime.podsTrouble() : undefined);
+  const wiring: Wiring = { ...inputs, runtime, current: () => current, podsTrouble, settled$ };
   const rehearsal = new Rehearsal(wiring);
   const outcomes$ = new Subject<EvictionOutcome>();
   const reclaimed$ = new Subject<void>();
-  // What is degraded at the start is said before anybody listens.
-  const degraded$ = new ReplaySubject<ModelEvent>(REMEMBERED_DEGRADATIONS);
   if (inputs.keeping?.claimedAtMs !== undefined) {
     degraded$.next({ kind: 'kept', atMs: inputs.keeping.claimedAtMs });
   }
@@ -135,11 +140,17 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   function noteRuntime(notice: RuntimeNotice): void {
     switch (notice.kind) {
       case 'away':
-        logger.warn({ part: RUNTIME, reason: notice.reason }, 'degraded');
+        // How it is away may change with each try.
+        logger[isAway === true ? 'debug' : 'warn'](
+          { part: RUNTIME, reason: notice.reason },
+          'degraded',
+        );
+        isAway = true;
         degraded$.next({ kind: 'degraded', part: RUNTIME, reason: notice.reason });
         answered$.next();
         return;
       case 'back':
+        isAway = false;
         logger.info({ pods: notice.pods }, 'the runtime answers');
         degraded$.next({ kind: 'degraded', part: RUNTIME, reason: undefined });
         answered$.next();
@@ -168,7 +179,6 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         say({ part: `${LEFT_OVER} ${notice.podName}`, reason: undefined });
     }
   }
-  const said = new Map<string, string>();
   function sayEvent(event: Pick<NodeEvent, 'type' | 'reason' | 'message'>): void {
     const { nodeName = inputs.hostName } = current.settings;
     logger.warn({ ...event, object: nodeName }, 'event');
@@ -355,13 +365,15 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       running.add(reportPaths(logger, paths$));
       running.add(reportReadings(wiring, turns$));
       running.add(reportFilesystems(wiring, measured$));
-      running.add(reportPods(logger, turns$, runtime));
+      running.add(reportPods(logger, turns$, wiring.podsTrouble));
       running.add(oomNotices$.subscribe((notice) => reportOomKill(logger, notice)));
       running.add(
         diskNotices(wiring, inputs.directory?.disks, measured$).subscribe((notice) => {
           disks.note(notice);
           const trouble = troubleOf(notice);
-          if (trouble !== undefined) say(trouble);
+          // Of one that is away it is said once that it is.
+          if (trouble !== undefined && (isAway === false || trouble.reason === undefined))
+            say(trouble);
           followDisks();
         }),
       );

@@ -15,7 +15,6 @@ import { flapping, NOT_FLAPPING } from '../core/flapping.ts';
 import type { Turn } from '../core/pipeline.ts';
 import type { FilesystemNotice } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
-import type { Runtime } from '../ports/runtime.ts';
 import type { Logger } from '../surfaces/log.ts';
 import { filesystemKey, reportFlapping, reportLayout, reportPath } from '../surfaces/report.ts';
 import type { RuntimeNotice } from './runtime.ts';
@@ -90,11 +89,11 @@ export function reportFlaps(logger: Logger, turns$: Observable<Turn>): Subscript
 export function reportPods(
   logger: Logger,
   turns$: Observable<Turn>,
-  runtime: Runtime,
+  podsTrouble: () => string | undefined,
 ): Subscription {
   return turns$
     .pipe(
-      map(() => runtime.podsTrouble()),
+      map(() => podsTrouble()),
       startWith(undefined),
       distinctUntilChanged(),
       skip(1),

@@ -111,7 +111,7 @@ export function forbidden(
 /** One event for all that a turn says: the model is made anew once. */
 export function turnEvent(
   turn: Turn,
-  { current, runtime }: Wiring,
+  { current, podsTrouble }: Wiring,
   unaccounted: ReadonlyMap<FilesystemName, number> | undefined,
 ): ModelEvent {
   const { settings, view } = current();
@@ -121,7 +121,7 @@ export function turnEvent(
     readings: view.readings(),
     filesystems: view.filesystems(),
     ...(unaccounted === undefined ? {} : { unaccounted }),
-    troubles: new Map([...view.troubles(), [PODS, runtime.podsTrouble()]]),
+    troubles: new Map([...view.troubles(), [PODS, podsTrouble()]]),
     dryRun: settings.dryRun,
   };
 }

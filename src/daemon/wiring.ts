@@ -104,6 +104,8 @@ export interface SelectableRuntime extends Runtime {
 export interface Wiring extends Omit<DaemonInputs, 'settings'> {
   readonly runtime: SelectableRuntime;
   readonly current: () => Current;
+  /** Why pods are missing; that what runs them is away is told by itself. */
+  readonly podsTrouble: () => string | undefined;
   /** Now, and each time that the settings have changed. */
   readonly settled$: Observable<unknown>;
 }

@@ -87,13 +87,35 @@ export function criClient(endpoint: string, wallClock: () => number): CriClient 
         const act = service[method] as Method;
         act.call(service, request, { deadline }, (error, response) => {
           if (error === null) resolve(response as never);
-          else reject(error);
+          else reject(Object.assign(error, { message: told(error, endpoint, method, deadlineMs) }));
         });
       }),
     close: () => {
       for (const service of services) service.close();
     },
   };
+}
+
+const DEADLINE_EXCEEDED = 4;
+const UNAVAILABLE = 14;
+
+/** What keeps a connection from being made, without the time of the try that gRPC puts there. */
+const LAST_ERROR = /Last error: (?:Error: )?(.*?)(?: \(\d{4}-[^)]*\))?\. Resolution note/;
+
+/** In words that are the same each time that the same is wrong. */
+function told(
+  { code, message }: CallFailure,
+  endpoint: string,
+  method: string,
+  deadlineMs: number,
+): string {
+  const socketPath = endpoint.replace(/^unix:\/\//, '');
+  if (code === DEADLINE_EXCEEDED)
+    return `${socketPath}: no answer to ${method} in ${deadlineMs} ms`;
+  if (code !== UNAVAILABLE) return `${socketPath}: ${message}`;
+  const why = LAST_ERROR.exec(message)?.[1] ?? message;
+  if (/protocol error/i.test(why)) return `${socketPath}: what listens there does not speak CRI`;
+  return `${socketPath}: ${why === 'null' ? 'no connection' : why}`;
 }
 
 /** Beside the sources as beside what is built of them. */

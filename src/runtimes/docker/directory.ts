@@ -88,7 +88,12 @@ export function dockerDirectory({
     }),
   );
   return {
-    listings$: listingsOf({ list, changes$, eachMs: LIST_EACH_MS, scheduler }),
+    listings$: listingsOf({
+      list: () => list().catch(saying(socketPath)),
+      changes$,
+      eachMs: LIST_EACH_MS,
+      scheduler,
+    }),
     settle: (pod) => defer(() => from(stopped(docker, pod, 0))).pipe(ignoreElements()),
     stop: (pod, gracePeriodMs) =>
       defer(() => from(stopped(docker, pod, gracePeriodMs))).pipe(ignoreElements()),
@@ -98,6 +103,19 @@ export function dockerDirectory({
         return from(docker.listContainers({ limit: 1, abortSignal }));
       }).pipe(ignoreElements()),
     close: () => undefined,
+  };
+}
+
+/** Whose socket it is, and in words what is wrong with it. */
+function saying(socketPath: string): (error: Error) => never {
+  return (error) => {
+    const why =
+      error.name === 'TimeoutError'
+        ? `no answer in ${REQUEST_DEADLINE_MS} ms`
+        : error.message.startsWith('Parse Error')
+          ? 'what listens there does not speak HTTP'
+          : error.message;
+    throw new Error(`${socketPath}: ${why}`, { cause: error });
   };
 }
 
