@@ -73,6 +73,7 @@ export function runtimeOf(
   let current = settings;
   let claimed: readonly ClaimedPod[] = [];
   let doubts: readonly Doubt[] = [];
+  let hasListed = false;
   const pathOf = (cgroup: string): string | undefined => pathInNode(node, cgroup);
   const tellFaults = oncePerPod<LabelFault>((fault) => note({ kind: 'fault', fault }));
   // Most pods of a listing are those of the one before.
@@ -92,15 +93,18 @@ export function runtimeOf(
       known = { rules: podRules, ruleOf: compileRuntimeRules(podRules), found: new WeakMap() };
     }
     const found = claimed.map(fieldsOf);
-    cgroups.select(directedSelection(found, doubts, current));
+    cgroups.select(
+      hasListed ? directedSelection(found, doubts, current) : nothingOf(selectionOf(current)),
+    );
     tellFaults(found.flatMap(({ faults }) => faults));
   };
-  // Before it has answered nothing is known of any pod, and none may be evicted by what it looks like.
+  // Before it has answered nothing is known of any pod, also of one that the settings name: it may be protected.
   select();
   const directed = directedRuntime({
     cgroups,
     directory,
     select: (pods, ofNone) => {
+      hasListed = true;
       claimed = pods;
       doubts = ofNone;
       select();
@@ -126,6 +130,12 @@ export function runtimeOf(
       select();
     },
   };
+}
+
+/** The same, of no pod: without rules the children of the node would be pods. */
+function nothingOf(selection: PodSelection): PodSelection {
+  const rules = { parents: [], kubepods: false, globs: [], named: [], match: () => undefined };
+  return { ...selection, parents: [], rules: { ...rules, holdsHost } };
 }
 
 /** What is told of the runtime, and of what is said of its pods. */

@@ -1,4 +1,5 @@
 /** A runtime that is not there, or is another: the node is watched meanwhile. */
+import { mkdirSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
@@ -38,6 +39,20 @@ describeWith({ root: true, cgroupV1: true }, 'a runtime that is away', () => {
       await daemon.stop();
     },
   );
+
+  it('leaves no pod evictable before it has answered, also of those that the settings name', async () => {
+    const { path: node } = makeNode(512 * MI);
+    mkdirSync(path.join(node, 'docker/one'), { recursive: true });
+    const podsOf = async (...args: readonly string[]): Promise<number> => {
+      const daemon = await startDaemon({ node, args: ['--pod-parent=docker', ...args] });
+      const { pods } = await daemon.status();
+      await daemon.stop();
+      return pods.length;
+    };
+    const endpoint = `unix://${path.join(privateDirectory(), 'none.sock')}`;
+    expect(await podsOf()).toBe(1);
+    expect(await podsOf('--runtime=docker', `--runtime-endpoint=${endpoint}`)).toBe(0);
+  });
 
   it.each([
     ['cri', 'what listens there does not speak CRI', () => createHttpServer()],
