@@ -298,6 +298,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
     },
     settings: () => current.settings,
     podOf: (podId) => runtime.podOf(podId),
+    runtimePlace: () => inputs.directory?.place?.(),
     disks: () => (inputs.directory?.disks === undefined ? undefined : disks.facts()),
     reload: (settings) => {
       const merged = { ...settings, ...onlyAtStart(current.settings) };

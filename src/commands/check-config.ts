@@ -3,6 +3,7 @@ import { totalmem } from 'node:os';
 import type { SchedulerLike } from 'rxjs';
 import { type FlagValues, isSwitchedOn } from '../config/flags.ts';
 import { loadChecked } from '../config/load.ts';
+import { OPTIONS } from '../config/options.ts';
 import { printConfiguration } from '../config/print.ts';
 import { type CheckedSettings, namesNoPod, type Settings } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
@@ -28,6 +29,7 @@ import {
   levelHere,
 } from './host-figures.ts';
 import { kubeletConflict, ON_KUBELETS } from './kubelet-guard.ts';
+import { socketsFor } from './runtime-choice.ts';
 
 /**
  * `evictd check-config`: prints the effective thresholds, each note and warning, how pods would be ended
@@ -125,10 +127,41 @@ export function hostWarnings(
   for (const parent of settings.podParents) podParentDirectory(node, parent);
   return [
     ...placeWarnings(settings, node),
+    ...runtimeWarnings(settings),
     ...figureWarnings(settings, node, scheduler),
     ...(process.getuid?.() === 0 ? [] : [NOT_ROOT]),
   ];
 }
+
+/** Where the runtime, and what it keeps, would be looked for. */
+function runtimeWarnings({
+  runtime: { kind, endpoint },
+  kubeletRootDir,
+  podLogsDir,
+}: Settings): readonly string[] {
+  if (kind === 'cgroup') return [];
+  const paths = [...new Set(socketsFor(kind, endpoint).map(({ path }) => path))];
+  const isThere = paths.some((path) => existsSync(path));
+  const asksCri = kind !== 'docker' && isThere;
+  const directories = [
+    ['--kubelet-root-dir', kubeletRootDir, DEFAULT_ROOTS.kubelet],
+    ['--pod-logs-dir', podLogsDir, DEFAULT_ROOTS.logs],
+  ] as const;
+  return [
+    ...(isThere
+      ? []
+      : [`no socket is here yet: ${paths.join(', ')}: until one is, no pod is evictable`]),
+    ...directories
+      .filter(([, path, usual]) => asksCri && path !== usual && !existsSync(path))
+      .map(([source, value]) => describeAt({ source, value }, 'no such directory here yet')),
+  ];
+}
+
+/** Those that need not be there. */
+const DEFAULT_ROOTS = {
+  kubelet: OPTIONS['--kubelet-root-dir'].default,
+  logs: OPTIONS['--pod-logs-dir'].default,
+} as const;
 
 /** The node on this host, or why there is none. */
 function hostOf(

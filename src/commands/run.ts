@@ -384,8 +384,16 @@ async function openSocket({
   const version = packageVersion();
   const status = async (): Promise<unknown> => {
     const model = await firstValueFrom(daemon.model$);
-    const { policy, podParents, memorySource, dryRun, kernelMemcgNotification, nodeName, garbage } =
-      daemon.settings();
+    const {
+      policy,
+      podParents,
+      memorySource,
+      dryRun,
+      kernelMemcgNotification,
+      nodeName,
+      garbage,
+      runtime,
+    } = daemon.settings();
     return statusDocument(model, {
       version,
       pid: process.pid,
@@ -397,6 +405,8 @@ async function openSocket({
       dryRun,
       kernelMemcgNotification,
       killing: daemon.killing,
+      runtime: runtime.kind,
+      runtimePlace: daemon.runtimePlace(),
       garbage,
       stateFile,
       startedAtMs,

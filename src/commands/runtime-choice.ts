@@ -7,7 +7,7 @@ import { EvictdError } from '../core/errors.ts';
 import { cgroupOf, directoryOf, type Hierarchy, pathIn } from '../kernel/hierarchy.ts';
 import { watchGroups } from '../kernel/new-groups.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
-import type { PodDirectory } from '../ports/pod-directory.ts';
+import type { PodDirectory, RuntimePlace } from '../ports/pod-directory.ts';
 import type { Reclaimer } from '../ports/reclaimer.ts';
 import { foundDirectory } from '../runtimes/shared/found.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
@@ -52,13 +52,20 @@ export async function openDirectory(
     open: () => open(protocol, path),
   }));
   const [first, ...others] = candidates;
-  if (first !== undefined && others.length === 0) return first.open();
-  return foundDirectory({
+  if (first !== undefined && others.length === 0) {
+    const place = { name: first.name, socket: first.socketPath };
+    return { ...(await first.open()), place: () => place };
+  }
+  let chosen: RuntimePlace | undefined;
+  const directory = foundDirectory({
     candidates,
     scheduler: liveScheduler,
-    onChoice: ({ name, socketPath, reason }) =>
-      logger.info({ runtime: name, socket: socketPath, reason }, 'runtime chosen'),
+    onChoice: ({ name, socketPath, reason }) => {
+      chosen = { name, socket: socketPath };
+      logger.info({ runtime: name, socket: socketPath, reason }, 'runtime chosen');
+    },
   });
+  return { ...directory, place: () => chosen };
 }
 
 /** The sockets at which to look: the known ones of a protocol or of both, or the one given. */

@@ -47,6 +47,19 @@ const CONDITIONS = objectOf({ conditions: listOf(objectOf({ type: isText, status
 /** All that {@link formatStatus} shows. */
 const SHOWN = objectOf({
   evictd: objectOf({ version: isText, pid: isNumber, uptimeMs: isNumber, dryRun: isSwitch }),
+  runtime: objectOf({ kind: isText, name: orNull(isText), socket: orNull(isText) }),
+  garbage: objectOf({
+    last: orNull(
+      objectOf({
+        ...texts('endedAt', 'purpose', 'because'),
+        containers: isNumber,
+        sandboxes: isNumber,
+        images: isNumber,
+        wouldRemove: isNumber,
+        freedBytes: orNull(isNumber),
+      }),
+    ),
+  }),
   state: orNull(objectOf({ file: isText, ageMs: orNull(isNumber) })),
   node: objectOf({
     name: isText,
@@ -187,6 +200,7 @@ export function formatStatus(status: StatusDocument): string {
     [
       daemon,
       `node ${escapeControl(node.name)}, ${escapeControl(node.cgroup)}`,
+      ...runtimeLine(status.runtime),
       ...memoryLine(node),
       ...stateLine(status.state),
     ].join('\n'),
@@ -228,6 +242,11 @@ export function formatStatus(status: StatusDocument): string {
       ]),
     ),
     section(
+      'LAST COLLECTION',
+      ['ended', 'for', 'because', 'containers', 'sandboxes', 'images', 'would be', 'freed'],
+      collectionRows(status.garbage.last),
+    ),
+    section(
       'NOBODY TO EVICT',
       ['at', 'signal', 'available', 'pods', 'protected', 'passed over', 'of no help'],
       status.impossible.map((row) => [
@@ -261,6 +280,13 @@ export function formatStatus(status: StatusDocument): string {
     ),
   ];
   return `${sections.filter((text) => text !== '').join('\n\n')}\n`;
+}
+
+/** Nothing where cgroups alone are pods. */
+function runtimeLine({ kind, name, socket }: StatusDocument['runtime']): readonly string[] {
+  if (kind === 'cgroup') return [];
+  const what = name === null ? 'none was found yet' : `${name} at ${socket}`;
+  return [`runtime ${kind}: ${escapeControl(what)}`];
 }
 
 function signalRows(status: StatusDocument): readonly (readonly string[])[] {
@@ -305,10 +331,11 @@ function unaccountedText(bytes: number): readonly string[] {
 }
 
 function thresholdRows(status: StatusDocument): readonly (readonly string[])[] {
+  const isRead = (signal: string): boolean => status.signals.some((one) => one.signal === signal);
   return status.thresholds.map((row) => [
     row.kind,
     `${row.signal}<${row.value}`,
-    row.due ? 'due' : row.met ? 'met' : 'calm',
+    row.due ? 'due' : row.met ? 'met' : isRead(row.signal) ? 'calm' : 'not read',
     row.graceRemainingMs === null || row.kind === 'hard'
       ? '-'
       : `${seconds(row.graceRemainingMs)} left`,
@@ -339,6 +366,21 @@ function evictionRows(status: StatusDocument): readonly (readonly string[])[] {
     milliseconds(row.timing.emptyMs),
     row.reason === 'dryRun' ? row.message : (row.reason ?? row.message),
   ]);
+}
+
+function collectionRows(last: StatusDocument['garbage']['last']): readonly (readonly string[])[] {
+  if (last === null) return [];
+  const { endedAt, purpose, because, containers, sandboxes, images, wouldRemove, freedBytes } =
+    last;
+  return [
+    [
+      endedAt,
+      purpose,
+      because,
+      ...[containers, sandboxes, images, wouldRemove].map(String),
+      freedBytes === null ? 'unknown' : approximateCount(freedBytes, 'bytes'),
+    ],
+  ];
 }
 
 function section(

@@ -6,7 +6,7 @@ import { RULE_SETS } from '../core/rules.ts';
 import { FILESYSTEMS, type FilesystemName } from '../core/signal.ts';
 import { parseChoice } from './choice.ts';
 import { defaultHard, type FlagValues, givenFromFlags } from './flags.ts';
-import { garbageOf, reclaimsBy } from './garbage.ts';
+import { garbageOf, reclaimsBy, refused } from './garbage.ts';
 import type { Given, GivenPods, GivenSignals } from './given.ts';
 import type { FileConfiguration } from './kinds.ts';
 import { OPTIONS, type SignalOption } from './options.ts';
@@ -95,6 +95,9 @@ export function checkGiven({ given, file }: Origin): Checked {
     kind: texts.last('--runtime', (text) => parseChoice(text, RUNTIMES)),
     endpoint: texts.all('--runtime-endpoint', parseEndpoint).at(-1),
   };
+  refuseWithout(given, '--runtime-endpoint', runtime.kind !== 'cgroup', 'cri, docker or auto');
+  const asksDocker = runtime.kind === 'docker' || runtime.kind === 'auto';
+  refuseWithout(given, '--docker-pods', asksDocker, 'docker or auto');
   // What runs pods in images tells where those are.
   const isTold = runtime.kind !== 'cgroup';
   const { thresholds, warnings, notes } = checkThresholds({
@@ -316,4 +319,18 @@ function ruleOf({ name: cgroup, ...settings }: PodSettings): CgroupRule {
 
 function podOf({ cgroup, ...settings }: CgroupRule): PodSettings {
   return { ...settings, name: cgroup };
+}
+
+/** What would be without effect, and the pods others than those that were meant. */
+function refuseWithout(
+  given: Given,
+  option: '--runtime-endpoint' | '--docker-pods',
+  isFit: boolean,
+  kinds: string,
+): void {
+  const text = given.texts[option]?.at(-1)?.text;
+  // A configuration that was printed says the default too.
+  if (text !== undefined && !isFit && text !== OPTIONS[option].default) {
+    throw refused(given, option, text, 'EVICTD_CHOICE', `takes --runtime ${kinds}`);
+  }
 }

@@ -79,7 +79,7 @@ function zeroAge({ texts }: Given): string {
 const LOW = '--image-gc-low-threshold';
 
 /** At the place of the option itself, or of the one that it does not go with where only that was given. */
-function refused(
+export function refused(
   { texts }: Given,
   option: TextOption,
   value: string,

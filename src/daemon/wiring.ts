@@ -10,7 +10,7 @@ import type { Threshold } from '../core/threshold.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { NativeAddon } from '../native/types.ts';
 import type { DiskFacts } from '../ports/disk-usage.ts';
-import type { PodDirectory, RuntimePod } from '../ports/pod-directory.ts';
+import type { PodDirectory, RuntimePlace, RuntimePod } from '../ports/pod-directory.ts';
 import type { Killing, Runtime } from '../ports/runtime.ts';
 import type { StateStore } from '../ports/state-store.ts';
 import type { NodeView } from '../sources/node.ts';
@@ -68,6 +68,8 @@ export interface Daemon {
   settings(): Settings;
   /** What is known of the disks; undefined where nothing tells of them. */
   disks(): DiskFacts | undefined;
+  /** What runs the pods; undefined while it is looked for, and where nothing does. */
+  runtimePlace(): RuntimePlace | undefined;
   /** The pod that an observation is of, as what runs it knows it; undefined where nothing does. */
   podOf(podId: string): RuntimePod | undefined;
   /**

@@ -59,11 +59,21 @@ export type PodListing =
   | { readonly kind: 'listed'; readonly pods: readonly RuntimePod[]; readonly atMs: number }
   | { readonly kind: 'away'; readonly reason: string; readonly atMs: number };
 
+/** Which runtime it is. */
+export interface RuntimePlace {
+  /** For a person: `containerd`, or what it speaks where that is all that is known. */
+  readonly name: string;
+  /** The path of its socket. */
+  readonly socket: string;
+}
+
 /**
  * A runtime as far as it is asked: which pods there are, and that it takes note of what was ended. None of
  * it stands between an event and a kill.
  */
 export interface PodDirectory {
+  /** What is asked; undefined while it is looked for. */
+  readonly place?: () => RuntimePlace | undefined;
   /** Hot while subscribed: the listing at once, then each that differs, and each time that it is away. */
   readonly listings$: Observable<PodListing>;
   /**

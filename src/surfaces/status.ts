@@ -28,6 +28,7 @@ import type { Collected, CollectedKind, CollectionPurpose } from '../ports/colle
 import type { FilesystemState } from '../ports/filesystem.ts';
 import type { NotificationPath } from '../ports/notification.ts';
 import type { LostRace } from '../ports/oom-kills.ts';
+import type { RuntimePlace } from '../ports/pod-directory.ts';
 import type { MemoryReading } from '../ports/readings.ts';
 import type { Killing } from '../ports/runtime.ts';
 import { freedBy } from './collections.ts';
@@ -402,6 +403,10 @@ export interface StatusContext {
   readonly dryRun: boolean;
   readonly kernelMemcgNotification: boolean;
   readonly killing: Killing;
+  /** As it was asked for. */
+  readonly runtime: string;
+  /** Undefined while it is looked for, and where nothing but cgroups is. */
+  readonly runtimePlace: RuntimePlace | undefined;
   readonly garbage: Pick<GarbageSettings, 'containers' | 'images'>;
   /** Where what outlives a restart is kept; undefined where nothing is. */
   readonly stateFile: string | undefined;
@@ -429,6 +434,11 @@ export function statusDocument(model: Model, context: StatusContext) {
       kernelMemcgNotification: context.kernelMemcgNotification,
     },
     killing: context.killing,
+    runtime: {
+      kind: context.runtime,
+      name: context.runtimePlace?.name ?? null,
+      socket: context.runtimePlace?.socket ?? null,
+    },
     state: stateStatus(model, context, age, wall),
     node: nodeStatus(model, context),
     signals: inOrder(model.turn?.state.observations ?? []).map((observation) => ({

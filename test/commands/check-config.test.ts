@@ -123,6 +123,23 @@ describe('hostWarnings', () => {
       ['--pod-parent "nope": no such cgroup here yet', '--pod "dbb": no such cgroup here yet'],
     ],
     [
+      'a runtime that is not there',
+      { '--runtime': ['cri'], '--runtime-endpoint': ['unix:///no/such.sock'] },
+      true,
+      ['no socket is here yet: /no/such.sock: until one is, no pod is evictable'],
+    ],
+    [
+      'a place of logs that is not there, of a runtime that is',
+      {
+        '--runtime': ['cri'],
+        // Any file.
+        '--runtime-endpoint': ['unix:///proc/self/stat'],
+        '--pod-logs-dir': ['/no/such'],
+      },
+      false,
+      ['--pod-logs-dir "/no/such": no such directory here yet'],
+    ],
+    [
       'a threshold above the capacity',
       { '--eviction-hard': ['memory.available<1Gi'] },
       false,

@@ -40,6 +40,8 @@ function documentOf(
       startedAtMs: 0,
       nowMs: 1000,
       wallMs: 0,
+      runtime: 'cgroup',
+      runtimePlace: undefined,
       droppedLogLines: 0,
     },
   );
@@ -60,6 +62,59 @@ describe('formatStatus', () => {
       'node node-1, /sys/fs/cgroup/memory',
       line,
     ]);
+  });
+
+  it('says which runtime is asked, where one is', () => {
+    expect(formatStatus(documentOf({}, 'workingset'))).not.toMatch(/^runtime/m);
+    const status = documentOf({}, 'workingset');
+    const of = (runtime: StatusDocument['runtime']) => formatStatus({ ...status, runtime });
+    expect(of({ kind: 'auto', name: 'containerd', socket: '/run/c\n.sock' })).toContain(
+      '\nruntime auto: containerd at /run/c\\u000a.sock\n',
+    );
+    expect(of({ kind: 'auto', name: null, socket: null })).toContain(
+      '\nruntime auto: none was found yet\n',
+    );
+  });
+
+  it('calls nothing calm that was not read', () => {
+    const status = documentOf({}, 'workingset');
+    const [threshold] = status.thresholds;
+    expect(threshold?.signal).toBe('memory.available');
+    expect(formatStatus(status)).toMatch(/hard {2}memory\.available<\S+ {2}not read/);
+    const signals: StatusDocument['signals'] = [
+      {
+        signal: 'memory.available',
+        unit: 'bytes',
+        capacity: GI,
+        available: GI,
+        readAt: '',
+        ageMs: 0,
+      },
+    ];
+    expect(formatStatus({ ...status, signals })).toMatch(/hard {2}memory\.available<\S+ {2}calm/);
+  });
+
+  it('says what the last collection came to', () => {
+    const status = documentOf({}, 'workingset');
+    expect(formatStatus(status)).not.toContain('LAST COLLECTION');
+    const last = {
+      purpose: 'pressure',
+      because: 'regained',
+      endedAt: '2026-11-30T10:00:00.000Z',
+      tookMs: 1,
+      containers: 2,
+      sandboxes: 1,
+      images: 3,
+      inUse: 0,
+      failed: 0,
+      wouldRemove: 0,
+      freedBytes: 5 * MI,
+      freedInodes: null,
+    } as const;
+    const garbage = { ...status.garbage, last };
+    expect(formatStatus({ ...status, garbage })).toMatch(
+      /LAST COLLECTION\n.*\n2026-11-30T10:00:00\.000Z {2}pressure {2}regained {2}2 +1 +3 +0 +5Mi\n/,
+    );
   });
 
   it('lists events and what flaps, names as data', () => {

@@ -61,6 +61,14 @@ describe('what nobody uses', () => {
       'EVICTD_CHOICE --container-gc "pressure": takes --runtime cri, docker or auto',
     ],
     [
+      { '--runtime-endpoint': ['unix:///run/x.sock'] },
+      'EVICTD_CHOICE --runtime-endpoint "unix:///run/x.sock": takes --runtime cri, docker or auto',
+    ],
+    [
+      { ...CRI, '--docker-pods': ['compose'] },
+      'EVICTD_CHOICE --docker-pods "compose": takes --runtime docker or auto',
+    ],
+    [
       { ...CRI, '--image-gc': ['yes'] },
       'EVICTD_CHOICE --image-gc "yes": none of off, pressure, on',
     ],

@@ -51,6 +51,8 @@ const context = (overrides: Partial<StatusContext> = {}): StatusContext => ({
   dryRun: false,
   kernelMemcgNotification: true,
   killing: { by: 'pidfd', detail: 'by pidfd' },
+  runtime: 'cri',
+  runtimePlace: { name: 'containerd', socket: '/run/c.sock' },
   garbage: { containers: 'off', images: 'off' },
   stateFile: '/var/lib/evictd/state-1',
   startedAtMs: 1000,
@@ -222,6 +224,7 @@ describe('statusDocument', () => {
         kernelMemcgNotification: 'boolean',
       },
       killing: { by: 'string', detail: 'string' },
+      runtime: { kind: 'string', name: 'string', socket: 'string' },
       state: { file: 'string', writtenAt: 'string', ageMs: 'number', error: 'null' },
       node: {
         name: 'string',
