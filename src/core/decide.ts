@@ -36,7 +36,7 @@ export const RANK_AGAIN_FALL = 1 / 8;
 /** How soon they are ranked again when the pressure is new, ms: right at a threshold a reading wavers. */
 export const RANK_NEW_MS = 250;
 
-/** How long after a collection nothing is collected for the same signal again, ms. */
+/** How long after a collection nothing is collected for the same signal again while it stays short, ms. */
 export const COLLECT_AGAIN_MS = 10_000;
 
 /** A decision, and the ranking that it came of where there was one. */

@@ -78,6 +78,12 @@ function withoutImages(policy: Policy, times: State['collectedAtMs']): State['co
   return kept.length === times.size ? times : new Map(kept);
 }
 
+/** A collection ends once enough is regained: what it left is there when it is short again. */
+function whileShort(times: State['collectedAtMs'], due: State['due']): State['collectedAtMs'] {
+  const kept = [...times].filter(([signal]) => dueSignal({ due }, signal) !== undefined);
+  return kept.length === times.size ? times : new Map(kept);
+}
+
 /** Who was evicted, where it is known what may bring him back. */
 function comebacksOf(
   { rules }: Policy,
@@ -168,7 +174,10 @@ export function observe(policy: Policy, before: State, sample: Sample): State {
     impossible: isSameBurst ? before.impossible : undefined,
     reclaiming: before.reclaiming,
     unmeasured: dueSignal({ due }, before.unmeasured),
-    collectedAtMs: isSpaceBack ? withoutImages(policy, before.collectedAtMs) : before.collectedAtMs,
+    collectedAtMs: whileShort(
+      isSpaceBack ? withoutImages(policy, before.collectedAtMs) : before.collectedAtMs,
+      due,
+    ),
     overLimits:
       sample.overLimits?.filter(
         ({ pod }) => pod.protectedBecause === undefined && !before.passedOver.has(pod.id),

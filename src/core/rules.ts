@@ -79,8 +79,10 @@ export const RULES = {
   },
   collectedOften: {
     kubelet: 'dead containers and unused images are collected before each eviction for a disk',
-    evictd: 'at most once in 10 s for each signal',
-    why: 'between two evictions that follow each other at once nothing new has died',
+    evictd: 'at most once in 10 s for each signal, for as long as it stays short',
+    why:
+      'between two evictions that follow each other at once nothing new has died; a collection that was enough ' +
+      'has left something',
     since: '0.1.0',
   },
   imageOrder: {

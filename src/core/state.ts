@@ -106,7 +106,7 @@ export interface State {
   readonly reclaiming: Cause | undefined;
   /** What was collected for without a reading since: the next one decides, without another collection. */
   readonly unmeasured: Signal | undefined;
-  /** When (monotonic ms) it was last collected for each signal. */
+  /** When (monotonic ms) it was last collected for each signal that has been short ever since. */
   readonly collectedAtMs: ReadonlyMap<Signal, number>;
   /** Pods over a limit of their own that are still to go. */
   readonly overLimits: readonly OverLimit[];

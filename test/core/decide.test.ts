@@ -913,8 +913,54 @@ describe('disk pressure where it is known what pods use', () => {
         'reclaim containers images',
       ]);
       expect([...(results[2]?.state.collectedAtMs ?? [])]).toStrictEqual([
-        ['nodefs.available', 0],
         ['nodefs.inodesFree', 2],
+      ]);
+    });
+
+    it.each([
+      ['was enough', 5000, [], 'reclaim containers images'],
+      ['was not enough', 900, [], 'evict small'],
+      // Nothing was read at its end, and enough right after.
+      [
+        'is found out to have been enough',
+        undefined,
+        [at(2, 5000, { pods })],
+        'reclaim containers images',
+      ],
+      ['is found out not to have been enough', undefined, [at(2, 900, { pods })], 'evict small'],
+    ] as const)('one that %s: what follows within 10 s', (_, endMi, between, expected) => {
+      const end =
+        endMi === undefined
+          ? { nowMs: 1, observations: [observation(5 * GI)], pods, reclaimed: true as const }
+          : at(1, endMi, { reclaimed: true, pods });
+      const gone = { outcome: outcome('big'), pods: [SMALL] };
+      const results = story(reclaims, at(0, 900), end, ...between, at(4000, 900, gone));
+      const last = results.at(-1);
+      expect(last && say(last.decision)).toBe(expected);
+    });
+
+    it('ends enough beside a shortage of memory, for which a pod goes first', () => {
+      const memoryToo = { ...reclaims, thresholds: [disk, threshold({ value: value('1Gi') })] };
+      const results = story(
+        memoryToo,
+        at(0, 900),
+        {
+          nowMs: 1,
+          observations: [nodefs(5 * GI, 1), observation(0, { atMs: 1 })],
+          pods,
+          reclaimed: true,
+        },
+        {
+          nowMs: 2,
+          observations: [nodefs(900 * MI, 2), observation(5 * GI, { atMs: 2 })],
+          pods,
+          outcome: outcome('small'),
+        },
+      );
+      expect(said(results)).toStrictEqual([
+        'reclaim containers images',
+        'evict small',
+        'reclaim containers images',
       ]);
     });
   });

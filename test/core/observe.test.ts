@@ -6,7 +6,15 @@ import type { Signal } from '../../src/core/signal.ts';
 import { INITIAL_STATE, type Sample, type State } from '../../src/core/state.ts';
 import { step } from '../../src/core/step.ts';
 import { thresholdId } from '../../src/core/threshold.ts';
-import { MI, outcome, policy, sample, softThreshold, value } from '../support/builders.ts';
+import {
+  MI,
+  outcome,
+  policy,
+  sample,
+  softThreshold,
+  threshold,
+  value,
+} from '../support/builders.ts';
 import { LEAK, lastOf, SOFT, said, say, story, WEB, withPods } from './stories.ts';
 
 const BOTH_RULES = ['kubelet', 'evictd'] as const;
@@ -297,9 +305,11 @@ describe('where nothing at all was read', () => {
 });
 
 describe('C26: when it was last collected for images', () => {
-  const by = policy({ layout: 'splitImagefs' });
   const images = ['imagefs.available', 'imagefs.inodesFree'] as const;
-  const times = new Map([...images, 'nodefs.available' as const].map((signal) => [signal, 7]));
+  const signals = [...images, 'nodefs.available' as const];
+  const times = new Map(signals.map((signal) => [signal, 7]));
+  const short = signals.map((signal) => threshold({ signal }));
+  const by = policy({ layout: 'splitImagefs', thresholds: short });
   const inFlight = (signal: Signal | undefined) => ({
     podId: LEAK.id,
     podName: LEAK.name,
@@ -310,7 +320,7 @@ describe('C26: when it was last collected for images', () => {
     [
       ...step(
         policyOf,
-        { ...INITIAL_STATE, collectedAtMs: times, ...state },
+        { ...INITIAL_STATE, met: short, due: short, collectedAtMs: times, ...state },
         given,
       ).state.collectedAtMs.keys(),
     ].length;

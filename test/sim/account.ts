@@ -357,6 +357,10 @@ export class Account {
       const isHeld = nowMs - (since.get(id) as number) >= graceMs;
       return isHeld && (readings.has(signal) || acted.has(id));
     });
+    // A collection that was enough has left something.
+    for (const signal of this.#collectedAtMs.keys()) {
+      if (!this.#due.some((one) => one.signal === signal)) this.#collectedAtMs.delete(signal);
+    }
     for (const { signal } of met) {
       if (readings.has(signal)) this.#seenAtMs.set(conditionOf(signal), nowMs);
     }

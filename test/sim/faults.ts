@@ -209,6 +209,12 @@ export const FAULTS: readonly Fault[] = [
     breaks: 'the images of an evicted pod are not collected before the next one goes',
   },
   {
+    file: 'src/core/observe.ts',
+    text: '.filter(([signal]) => dueSignal({ due }, signal) !== undefined)',
+    replacement: '',
+    breaks: 'after a collection that was enough none comes before the next pod goes',
+  },
+  {
     file: 'src/core/pod-spec.ts',
     text: "if (source !== undefined && source !== 'api') return 'static pod';",
     replacement: '',
