@@ -79,7 +79,7 @@ import {
   type Wiring,
 } from './daemon/wiring.ts';
 import type { MemcgNotice } from './sources/memcg-threshold.ts';
-import { collectionLog } from './surfaces/collections.ts';
+import { collectionLog, reportRemains } from './surfaces/collections.ts';
 import type { NodeEvent } from './surfaces/events.ts';
 import { limitedLogger, reportOomKill, reportOutcome, reportTurn } from './surfaces/report.ts';
 import { EMPTY_MODEL, type ModelEvent, updateModel } from './surfaces/status.ts';
@@ -177,6 +177,10 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       }
       case 'gone':
         say({ part: `${LEFT_OVER} ${notice.podName}`, reason: undefined });
+        return;
+      case 'removed':
+        reportRemains(logger, notice);
+        degraded$.next({ kind: 'removed', what: notice.thing.what });
     }
   }
   function sayEvent(event: Pick<NodeEvent, 'type' | 'reason' | 'message'>): void {

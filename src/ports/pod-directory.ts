@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Quantity } from '../core/quantity.ts';
+import type { NamedThing } from './collection.ts';
 import type { DiskTeller } from './disk-usage.ts';
 import type { Reclaimer } from './reclaimer.ts';
 
@@ -50,8 +51,12 @@ export type RemainsState = 'running' | 'dead' | 'gone';
 export interface Remains {
   /** Rejects where the runtime does not answer within its deadline. */
   stateOf(pod: RuntimePod): Promise<RemainsState>;
-  /** Removes it, unless it runs again. Rejects where the runtime refuses or does not answer within its deadline. */
-  remove(pod: RuntimePod): Promise<void>;
+  /**
+   * Removes it, unless it runs again. Rejects where the runtime refuses or does not answer within its deadline.
+   *
+   * @param removed is told of each thing that went, which no other had removed before
+   */
+  remove(pod: RuntimePod, removed: (thing: NamedThing) => void): Promise<void>;
 }
 
 /** What a runtime was found to run, or why it could not be asked. */

@@ -4,6 +4,7 @@ import type {
   CollectionEvent,
   CollectionNotice,
   CollectionPurpose,
+  NamedThing,
 } from '../ports/collection.ts';
 import type { Logger } from './log.ts';
 
@@ -42,6 +43,17 @@ function reportNotice(logger: Logger, purpose: CollectionPurpose, notice: Collec
   const { what, id, name } = notice;
   const { level, text } = LINES[notice.kind];
   logger[level]({ what, name, id, ...reasonOf(notice) }, text);
+}
+
+/** What an evicted pod left, and was removed with it. */
+export function reportRemains(
+  logger: Logger,
+  {
+    podName: pod,
+    thing: { what, name, id },
+  }: { readonly podName: string; readonly thing: NamedThing },
+): void {
+  logger.info({ what, name, id, pod }, LINES.removed.text);
 }
 
 const LINES = {

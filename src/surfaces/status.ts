@@ -93,7 +93,7 @@ export interface Model {
   readonly refusedSamples: number;
 }
 
-/** What was collected since the start. */
+/** What was collected since the start, and removed after an eviction. */
 interface Collections {
   readonly count: number;
   readonly removed: Readonly<Record<CollectedKind, number>>;
@@ -168,6 +168,8 @@ export type ModelEvent =
       readonly endedAtMs: number;
     }
   | { readonly kind: 'images'; readonly images: ImageMemory }
+  /** What an evicted pod had left was removed. */
+  | { readonly kind: 'removed'; readonly what: CollectedKind }
   /** What outlives a restart was written. */
   | { readonly kind: 'kept'; readonly atMs: number }
   | { readonly kind: 'path'; readonly path: NotificationPath }
@@ -196,6 +198,8 @@ export function updateModel(model: Model, event: ModelEvent): Model {
       return { ...model, collections: withCollection(model.collections, event) };
     case 'images':
       return { ...model, images: event.images };
+    case 'removed':
+      return { ...model, collections: withRemoved(model.collections, event.what) };
     case 'kept':
       return { ...model, keptAtMs: event.atMs };
     case 'path': {
@@ -236,6 +240,11 @@ function withCollection(
     freedBytes: freedBytes + (freedBy(collected).freedBytes ?? 0),
     last: { purpose, collected, endedAtMs },
   };
+}
+
+function withRemoved(collections: Collections, what: CollectedKind): Collections {
+  const { removed } = collections;
+  return { ...collections, removed: { ...removed, [what]: removed[what] + 1 } };
 }
 
 /** What was said of signals is said anew at the next reading; of thresholds that are gone it goes. */

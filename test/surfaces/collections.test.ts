@@ -7,17 +7,23 @@ import type {
   CollectionPurpose,
 } from '../../src/ports/collection.ts';
 import type { FilesystemReading } from '../../src/ports/filesystem.ts';
-import { collectionLog, freedBy } from '../../src/surfaces/collections.ts';
+import { collectionLog, freedBy, reportRemains } from '../../src/surfaces/collections.ts';
 
 /** A log at `debug`, as its lines. */
 function logged(...events: readonly CollectionEvent[]): readonly Record<string, unknown>[] {
+  return linesOf((logger) => {
+    const log = collectionLog(logger);
+    for (const event of events) log(event);
+  });
+}
+
+function linesOf(act: (logger: Logger) => void): readonly Record<string, unknown>[] {
   const lines: string[] = [];
   const logger: Logger = pino(
     { level: 'debug', base: {}, timestamp: false, formatters: { level: (level) => ({ level }) } },
     { write: (line: string) => lines.push(line) },
   );
-  const log = collectionLog(logger);
-  for (const event of events) log(event);
+  act(logger);
   for (const line of lines) expect(line.trimEnd()).not.toContain('\n');
   return lines.map((line) => JSON.parse(line));
 }
@@ -71,6 +77,16 @@ describe('collectionLog', () => {
       ['debug', 'kept', 'pinned'],
     ]);
     expect(lines[0]).toMatchObject({ what: 'image', id: 'sha256:1', name: IMAGE.name });
+  });
+
+  it('has one for each thing that an evicted pod left, with the pod', () => {
+    const lines = linesOf((logger) =>
+      reportRemains(logger, { podName: 'shop/web', thing: { ...IMAGE, what: 'container' } }),
+    );
+    const { id, name } = IMAGE;
+    expect(lines).toStrictEqual([
+      { level: 'info', what: 'container', name, id, pod: 'shop/web', msg: 'removed' },
+    ]);
   });
 
   it('names once what a dry run would remove', () => {

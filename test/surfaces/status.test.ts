@@ -184,6 +184,8 @@ const FULL = modelOf(
   seen(IMPOSSIBLE),
   seen(EVICTING),
   { kind: 'wakeup', events: 1 },
+  // What an evicted pod left.
+  { kind: 'removed', what: 'container' },
   { kind: 'kept', atMs: 10_500 },
   { kind: 'outcome', outcome: EVICTED },
   {
@@ -455,7 +457,7 @@ describe('statusDocument', () => {
       droppedLogLines: 0,
       refusedSamples: 0,
       collections: 2,
-      removedContainers: 2,
+      removedContainers: 3,
       removedSandboxes: 1,
       removedImages: 3,
       freedBytes: 10 * MI,

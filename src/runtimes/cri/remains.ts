@@ -10,7 +10,12 @@ interface Listed {
 }
 
 interface Containers {
-  readonly containers: readonly { readonly podSandboxId: string; readonly state: string }[];
+  readonly containers: readonly {
+    readonly id: string;
+    readonly metadata: { readonly name: string } | null;
+    readonly podSandboxId: string;
+    readonly state: string;
+  }[];
 }
 
 /** gRPC's number for what is not there. */
@@ -19,9 +24,15 @@ const NOT_FOUND = 5;
 /** A sandbox goes with its containers. */
 export function criRemains(client: CriClient): Remains {
   return {
-    remove: async ({ id: podSandboxId }) => {
+    remove: async ({ id: podSandboxId, name }, removed) => {
+      const { containers } = await client.call<Containers>('ListContainers');
       try {
         await client.call('RemovePodSandbox', { podSandboxId }, REMOVE_DEADLINE_MS);
+        for (const one of containers.filter((own) => own.podSandboxId === podSandboxId)) {
+          const own = one.metadata?.name ?? '';
+          removed({ what: 'container', id: one.id, name: `${name}/${own}` });
+        }
+        removed({ what: 'sandbox', id: podSandboxId, name });
       } catch (error) {
         if ((error as { readonly code?: number }).code !== NOT_FOUND) throw error;
       }

@@ -1,6 +1,6 @@
 /** What a dead pod leaves with a Docker Engine, or with what speaks its API. */
 import Docker from 'dockerode';
-import type { Remains, RemainsState, RuntimePod } from '../../ports/pod-directory.ts';
+import type { Remains, RemainsState } from '../../ports/pod-directory.ts';
 
 /** How long a request may take, and a removal, ms: large layers are deleted while it is waited for. */
 const REQUEST_DEADLINE_MS = 2000;
@@ -24,19 +24,20 @@ export function dockerRemains(socketPath: string): Remains {
     }
   };
   return {
-    remove: async ({ containers }: RuntimePod) => {
-      for (const { id } of containers) {
+    remove: async ({ containers }, removed) => {
+      for (const { id, name } of containers) {
         const abortSignal = AbortSignal.timeout(REMOVE_DEADLINE_MS);
         const options = { v: true, abortSignal };
         try {
           // Without force: what runs again is left alone.
           await docker.getContainer(id).remove(options);
+          removed({ what: 'container', id, name });
         } catch (error) {
           if (!GONE.includes(statusOf(error))) throw error;
         }
       }
     },
-    stateOf: async ({ containers }: RuntimePod) => {
+    stateOf: async ({ containers }) => {
       const states = await Promise.all(containers.map(({ id }) => stateOf(id)));
       if (states.includes('running')) return 'running';
       return states.includes('dead') ? 'dead' : 'gone';

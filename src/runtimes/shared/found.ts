@@ -147,7 +147,7 @@ export function foundDirectory({
     },
     remains: {
       stateOf: (pod) => remainsOf(chosen).stateOf(pod),
-      remove: (pod) => remainsOf(chosen).remove(pod),
+      remove: (pod, removed) => remainsOf(chosen).remove(pod, removed),
     },
     close: () => {
       closeAllBut(chosen);

@@ -1,5 +1,6 @@
 /** Pods that were evicted for a disk: dead, and still holding its space. */
 import { type SchedulerLike, type Subscription, timer } from 'rxjs';
+import type { NamedThing } from '../../ports/collection.ts';
 import type { Remains, RuntimePod } from '../../ports/pod-directory.ts';
 
 /** How often it is looked whether they are still there, ms. */
@@ -19,14 +20,13 @@ export interface LeftOverInputs {
   /** Whether they may be removed; else somebody else has to. */
   readonly mayRemove: () => boolean;
   readonly scheduler: SchedulerLike;
-  /** Is told of one that has stayed for a while, and once it is gone or forgotten. */
+  /** Is told of what was removed, of one that has stayed for a while, and once it is gone or forgotten. */
   readonly note: (notice: LeftOverNotice) => void;
 }
 
-export interface LeftOverNotice {
-  readonly kind: 'left' | 'gone';
-  readonly podName: string;
-}
+export type LeftOverNotice =
+  | { readonly kind: 'left' | 'gone'; readonly podName: string }
+  | { readonly kind: 'removed'; readonly podName: string; readonly thing: NamedThing };
 
 export interface LeftOvers {
   /** From here on the pod holds space, until nothing of it is there. */
@@ -56,7 +56,9 @@ export function leftOvers({ remains, mayRemove, scheduler, note }: LeftOverInput
     try {
       const state = await remains.stateOf(pod);
       if (state === 'gone' || (state === 'running' && ageMs >= ALIVE_AFTER_MS)) forget(one);
-      else if (state === 'dead' && mayRemove()) await remains.remove(pod);
+      else if (state === 'dead' && mayRemove()) {
+        await remains.remove(pod, (thing) => note({ kind: 'removed', podName: pod.name, thing }));
+      }
     } catch {
       // Nothing is known: it is there as before.
     }

@@ -226,7 +226,9 @@ describe('the containers that a runtime tells by CRI', () => {
 });
 
 describe('what a dead sandbox leaves', () => {
-  const POD = { id: 'p' } as Parameters<ReturnType<typeof criRemains>['remove']>[0];
+  const POD = { id: 'p', name: 'shop/web' } as Parameters<
+    ReturnType<typeof criRemains>['remove']
+  >[0];
   const stateOf = (items: readonly string[], containers: readonly (readonly [string, string])[]) =>
     criRemains(
       clientOf({
@@ -261,10 +263,19 @@ describe('what a dead sandbox leaves', () => {
   });
 
   it('is removed; what is gone already is no failure, all else is', async () => {
+    const containers = [
+      { id: 'c1', metadata: { name: 'main' }, podSandboxId: 'p', state: 'CONTAINER_EXITED' },
+      { id: 'c2', metadata: { name: 'main' }, podSandboxId: 'other', state: 'CONTAINER_RUNNING' },
+    ];
+    const removed: string[] = [];
     const remove = (answer: unknown) =>
-      criRemains(clientOf({ RemovePodSandbox: answer }).client).remove(POD);
+      criRemains(
+        clientOf({ ListContainers: { containers }, RemovePodSandbox: answer }).client,
+      ).remove(POD, ({ what, id, name }) => removed.push(`${what} ${id} ${name}`));
     await remove({});
+    expect(removed.splice(0)).toEqual(['container c1 shop/web/main', 'sandbox p shop/web']);
     await remove(missing());
+    expect(removed).toEqual([]);
     const deadline = Object.assign(new Error('4 DEADLINE_EXCEEDED'), { code: 4 });
     await expect(remove(deadline)).rejects.toBe(deadline);
   });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { NamedThing } from '../../../src/ports/collection.ts';
 import { dockerDisks, SIZES_EACH_MS } from '../../../src/runtimes/docker/disks.ts';
 import { dockerRemains } from '../../../src/runtimes/docker/remains.ts';
 import { runtimeContainer, runtimePod } from '../../support/runtime-pods.ts';
@@ -175,7 +176,10 @@ describe('what dead containers leave', () => {
       'DELETE /containers/a': 204,
       'DELETE /containers/b': 409,
     });
-    await dockerRemains(socketPath).remove(POD);
+    const removed: NamedThing[] = [];
+    await dockerRemains(socketPath).remove(POD, (thing) => removed.push(thing));
+    // What another removes is not told.
+    expect(removed).toEqual([{ what: 'container', id: 'a', name: POD.containers[0]?.name }]);
     expect(asked.map((one) => one.replace(/&?abortSignal=[^&]*/, ''))).toEqual([
       'DELETE /containers/a?v=true',
       'DELETE /containers/b?v=true',
@@ -187,7 +191,10 @@ describe('what dead containers leave', () => {
       'DELETE /containers/a': 500,
       'GET /containers/a/json': 500,
     });
-    await expect(dockerRemains(socketPath).remove(POD)).rejects.toThrow('500');
+    const removed: NamedThing[] = [];
+    const removal = dockerRemains(socketPath).remove(POD, (thing) => removed.push(thing));
+    await expect(removal).rejects.toThrow('500');
+    expect(removed).toEqual([]);
     await expect(dockerRemains(socketPath).stateOf(POD)).rejects.toThrow('500');
   });
 });

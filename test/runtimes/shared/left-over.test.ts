@@ -23,15 +23,23 @@ function scene({ mayRemove = false } = {}) {
         const state = states.get(id) ?? 'gone';
         return state instanceof Error ? Promise.reject(state) : Promise.resolve(state);
       },
-      remove: ({ id }) => {
+      remove: ({ id }, tell) => {
         removed.push(id);
+        tell({ what: 'container', id: `c-${id}`, name: `${id}-main` });
         states.set(id, 'gone');
         return Promise.resolve();
       },
     },
     mayRemove: () => mayRemove,
     scheduler: time.scheduler,
-    note: ({ kind, podName }) => said.push(`${kind} ${podName}`),
+    note: (notice) => {
+      const { kind, podName } = notice;
+      const what =
+        notice.kind === 'removed'
+          ? ` ${notice.thing.what} ${notice.thing.name} ${notice.thing.id}`
+          : '';
+      said.push(`${kind} ${podName}${what}`);
+    },
   });
   const hold = (id: string, state: RemainsState | Error = 'dead'): void => {
     states.set(id, state);
@@ -60,13 +68,14 @@ describe('what is left over', () => {
   });
 
   it('is removed where that may be, once it is dead', async () => {
-    const { time, states, left, hold, removed } = scene({ mayRemove: true });
+    const { time, states, said, left, hold, removed } = scene({ mayRemove: true });
     hold('fat', 'running');
     await time.pass(LOOK_EACH_MS);
     expect(removed).toEqual([]);
     states.set('fat', 'dead');
     await time.pass(2 * LOOK_EACH_MS);
     expect(removed).toEqual(['fat']);
+    expect(said).toEqual(['removed fat container fat-main c-fat']);
     expect(left.any()).toBe(false);
   });
 
