@@ -175,6 +175,9 @@ class Collection {
     const { reclaimer, wallClock } = this.#dependencies;
     const listing = await this.#listed(() => reclaimer.listDead());
     if (listing === undefined) return 'away';
+    for (const { id, name } of listing.created) {
+      this.#tell({ kind: 'kept', what: 'container', id, name, why: 'not started yet' });
+    }
     const policy = this.#request.containers;
     const containers = this.#judge('container', listing.containers, (open) =>
       judgeContainers(open, policy, wallClock()),

@@ -17,6 +17,8 @@ export interface DeadListing {
   readonly containers: readonly RuntimeDeadContainer[];
   /** Those in which nothing runs; of a runtime without sandboxes none. */
   readonly sandboxes: readonly RuntimeDeadSandbox[];
+  /** Containers that have not been started: they stay. */
+  readonly created: readonly Pick<RuntimeDeadContainer, 'id' | 'name'>[];
 }
 
 /** How a removal ended. */

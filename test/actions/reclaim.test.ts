@@ -116,7 +116,7 @@ const sandbox = (id: string, ...containers: string[]): RuntimeDeadSandbox => ({
 interface Scene {
   readonly disk?: Disk;
   readonly images?: readonly ListedImage[];
-  readonly dead?: DeadListing;
+  readonly dead?: Omit<DeadListing, 'created'> & Partial<DeadListing>;
   /** What a removal does and answers; by default it frees 10 % at once. */
   readonly remove?: (id: string) => Removal | Promise<Removal>;
   readonly request?: Partial<CollectionRequest>;
@@ -158,7 +158,7 @@ async function play(scene: Scene = {}) {
     { ...REQUEST, ...scene.request },
     {
       reclaimer: {
-        listDead: async () => listing,
+        listDead: async () => ({ created: [], ...listing }),
         listImages: async () => images,
         removeContainer: remove('container'),
         removeSandbox: remove('sandbox'),
@@ -417,11 +417,23 @@ describe('collect', () => {
   it('in a dry run says what would go, and asks for nothing', async () => {
     const { asked, notices, collected } = await play({
       dryRun: true,
-      dead: { containers: [dead('c1')], sandboxes: [sandbox('s1', 'c1')] },
+      dead: {
+        containers: [dead('c1')],
+        sandboxes: [sandbox('s1', 'c1')],
+        created: [{ id: 'c0', name: 'next' }],
+      },
       images: [image('i1'), image('i2', { usedBy: ['c9'] })],
     });
     expect(asked).toStrictEqual([]);
+    expect(notices[0]).toStrictEqual({
+      kind: 'kept',
+      what: 'container',
+      id: 'c0',
+      name: 'next',
+      why: 'not started yet',
+    });
     expect(said(notices)).toStrictEqual([
+      'kept c0',
       'wouldRemove c1',
       'wouldRemove s1',
       'kept i2',
@@ -440,7 +452,11 @@ describe('collect', () => {
     const asked: string[] = [];
     const running = collect(REQUEST, {
       reclaimer: {
-        listDead: async () => ({ containers: [dead('c1'), dead('c2')], sandboxes: [] }),
+        listDead: async () => ({
+          containers: [dead('c1'), dead('c2')],
+          sandboxes: [],
+          created: [],
+        }),
         listImages: async () => [],
         removeContainer: async (id) => {
           asked.push(id);

@@ -123,7 +123,7 @@ function play(scene: Scene = {}) {
                     labels: id === 'c2' ? { 'evictd.protected': 'true' } : {},
                     annotations: {},
                   }));
-                  return { containers, sandboxes: [] };
+                  return { containers, sandboxes: [], created: [] };
                 },
                 listImages: async () => {
                   asked.push('images');

@@ -81,8 +81,10 @@ async function tellsAndRemoves({ docker, socketPath, load }: Loaded): Promise<vo
   await load('localhost/used:1', { mebibytes: 1 });
   await docker.getImage('localhost/filler:1').tag({ repo: 'localhost/second', tag: '2' });
 
-  const { containers, sandboxes } = await reclaimer.listDead();
+  const { containers, sandboxes, created } = await reclaimer.listDead();
   expect(sandboxes).toEqual([]);
+  // Kept, and told: it may be started yet.
+  expect(created).toEqual([{ id: made.id, name: 'next' }]);
   expect(containers).toEqual([
     expect.objectContaining({ id: ended.id, name: 'batch', owner: ended.id }),
   ]);

@@ -250,7 +250,12 @@ function deadOf(
   }
   const endOf = (container: Container): number =>
     detailsOf(container)?.endedAtMs ?? timeOf(container.createdAt) ?? 0;
+  const nameIn = ({ podSandboxId, metadata }: Container): string =>
+    `${nameOf(sandboxOf.get(podSandboxId))}/${metadata?.name ?? ''}`;
   return {
+    created: containers
+      .filter(({ state }) => state === 'CONTAINER_CREATED')
+      .map((container) => ({ id: container.id, name: nameIn(container) })),
     containers: containers.filter(isDead).map((container): RuntimeDeadContainer => {
       const sandbox = sandboxOf.get(container.podSandboxId);
       const { id, metadata, labels, annotations } = container;
@@ -260,7 +265,7 @@ function deadOf(
         owner: JSON.stringify([sandbox?.metadata?.uid ?? container.podSandboxId, own]),
         endedAtMs: endOf(container),
         ofLivingPod: sandbox?.state === 'SANDBOX_READY',
-        name: `${nameOf(sandbox)}/${own}`,
+        name: nameIn(container),
         // What is said of a pod is said of all in it.
         labels: { ...labels, ...sandbox?.labels },
         annotations: { ...annotations, ...sandbox?.annotations },

@@ -16,8 +16,11 @@ const MOST_LISTED = 20_000;
 const NOT_FOUND = 404;
 const CONFLICT = 409;
 
-/** Those that nothing starts again by itself; `created` is about to be started. */
+/** Those that nothing starts again by itself. */
 const DEAD: readonly string[] = ['exited', 'dead'];
+
+/** Those that are about to be started, in Docker's words and in Podman's. */
+const CREATED: readonly string[] = ['created', 'configured', 'initialized'];
 
 /** An image's label that keeps it, as the same one keeps a pod from being evicted. */
 const PROTECTED_LABEL = 'evictd.protected';
@@ -38,11 +41,15 @@ export function dockerReclaimer(socketPath: string): Reclaimer {
   };
   return {
     listDead: async () => {
-      const dead = (await listContainers()).filter(({ State }) => DEAD.includes(State));
+      const all = await listContainers();
+      const dead = all.filter(({ State }) => DEAD.includes(State));
       await learnEnds(docker, dead, ends);
       return {
         containers: dead.map((container) => deadContainer(container, ends.get(container.Id))),
         sandboxes: [],
+        created: all
+          .filter(({ State }) => CREATED.includes(State))
+          .map((container) => ({ id: container.Id, name: nameOf(container) })),
       };
     },
     listImages: async () => {
@@ -87,20 +94,24 @@ function unlessGone(error: { readonly statusCode?: number }): undefined {
 }
 
 function deadContainer(
-  { Id, Names, Created, Labels }: Docker.ContainerInfo,
+  container: Docker.ContainerInfo,
   endedAtMs: number | undefined,
 ): RuntimeDeadContainer {
-  const [first = Id] = Names;
+  const { Id, Created, Labels } = container;
   const service = SERVICE_LABELS.map((label) => Labels[label]);
   return {
     id: Id,
     // A container that no service makes anew is nobody's attempt but its own.
     owner: service.includes(undefined) ? Id : JSON.stringify(service),
     endedAtMs: endedAtMs ?? Created * 1000,
-    name: first.replace(/^\//, ''),
+    name: nameOf(container),
     labels: Labels,
     annotations: {},
   };
+}
+
+function nameOf({ Id, Names: [first = Id] }: Docker.ContainerInfo): string {
+  return first.replace(/^\//, '');
 }
 
 function listed(

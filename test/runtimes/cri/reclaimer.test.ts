@@ -130,7 +130,8 @@ const failing =
 describe('criReclaimer', () => {
   it('lists what has exited, with its end, its pod and whether that lives', async () => {
     const { reclaimer, asked } = await reclaimerOf();
-    const { containers, sandboxes } = await reclaimer.listDead();
+    const { containers, sandboxes, created } = await reclaimer.listDead();
+    expect(created).toStrictEqual([{ id: 'c-made', name: 'default/web/main' }]);
     expect(containers).toStrictEqual([
       {
         id: 'c-tried',
