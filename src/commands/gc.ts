@@ -1,18 +1,24 @@
-import { concatMap, from, lastValueFrom, toArray } from 'rxjs';
+import { concatMap, firstValueFrom, from, lastValueFrom } from 'rxjs';
 import { type CollectionRequest, collect } from '../actions/reclaim.ts';
 import { settingsFromFlags } from '../config/check.ts';
 import { parseChoice } from '../config/choice.ts';
 import type { FlagValues } from '../config/flags.ts';
 import { placed } from '../config/place.ts';
-import type { Settings } from '../config/settings.ts';
+import { RUNTIMES, type Settings } from '../config/settings.ts';
 import { EvictdError, escapeControl } from '../core/errors.ts';
 import { RECLAIM_FUNCTIONS, type ReclaimFunction } from '../core/reclaim.ts';
-import { dependenciesOf, ImageBook } from '../daemon/reclaim.ts';
-import type { Collected, CollectionNotice } from '../ports/collection.ts';
+import { dependenciesOf, ImageBook, measured } from '../daemon/reclaim.ts';
+import type {
+  Collected,
+  CollectedKind,
+  CollectionEnd,
+  CollectionNotice,
+} from '../ports/collection.ts';
+import type { FilesystemReading } from '../ports/filesystem.ts';
 import { liveScheduler } from '../sources/live-scheduler.ts';
 import { freedBy } from '../surfaces/collections.ts';
 import { writeOut } from './output.ts';
-import { type OpenedReclaimer, openReclaimers } from './runtime-choice.ts';
+import { type KnownSocket, type OpenedReclaimer, openReclaimers } from './runtime-choice.ts';
 
 /** How long it may take with each runtime, ms. */
 const LIMIT_MS = 600_000;
@@ -21,19 +27,21 @@ const LIMIT_MS = 600_000;
  * `evictd gc`: removes dead containers and unused images of the runtimes that answer, once, or lists them. Since when
  * an image is there is not known: none counts as fresh.
  *
+ * @param sockets where to look in place of the usual sockets
  * @returns the exit status
  * @throws EvictdError EVICTD_RUNTIME where none answers, or one does not to the end; EVICTD_UNSUPPORTED where the
  * filesystem cannot be measured; what is wrong with a flag
  */
-export async function gcCommand(values: FlagValues): Promise<number> {
-  const { settings } = settingsFromFlags({ ...DEFAULTS, ...values });
+export async function gcCommand(
+  values: FlagValues,
+  sockets?: readonly KnownSocket[],
+): Promise<number> {
   const functions = functionsOf(values);
-  if (settings.runtime.kind === 'cgroup') {
-    const place = { source: '--runtime', value: settings.runtime.kind };
-    throw new EvictdError('EVICTD_CHOICE', 'none of cri, docker, auto', place);
-  }
-  const opened = await openReclaimers(settings);
+  checkRuntime(values);
+  const { settings } = settingsFromFlags({ ...DEFAULTS, ...values });
+  const { opened, silent } = await openReclaimers(settings, sockets);
   try {
+    for (const text of silent) process.stderr.write(`evictd: not asked: ${escapeControl(text)}\n`);
     for (const one of opened) await collectFrom(one, settings, functions);
   } finally {
     for (const one of opened) one.close();
@@ -44,6 +52,13 @@ export async function gcCommand(values: FlagValues): Promise<number> {
 /** What holds here where nothing is said. */
 const DEFAULTS: FlagValues = { '--runtime': ['auto'], '--container-gc-max-per-pod': ['0'] };
 
+/** Those of the daemon's that run pods. */
+function checkRuntime(values: FlagValues): void {
+  const source = '--runtime';
+  const kinds = RUNTIMES.filter((kind) => kind !== 'cgroup');
+  for (const text of values[source] ?? []) placed({ source }, () => parseChoice(text, kinds));
+}
+
 function functionsOf(values: FlagValues): readonly ReclaimFunction[] {
   const source = '--only';
   const only = (values[source] ?? []).map((text) =>
@@ -53,10 +68,65 @@ function functionsOf(values: FlagValues): readonly ReclaimFunction[] {
 }
 
 async function collectFrom(
-  { name, reclaimer }: OpenedReclaimer,
-  { garbage, filesystems, dryRun }: Settings,
+  opened: OpenedReclaimer,
+  settings: Settings,
   functions: readonly ReclaimFunction[],
 ): Promise<void> {
+  const ends: Collected[] = [];
+  for (const part of await partsOf(opened, settings, functions)) {
+    const collected = await collectAt(part, opened, settings);
+    ends.push(collected);
+    if (isCutShort(collected.because)) break;
+  }
+  await conclude(opened.name, ends, settings.dryRun);
+}
+
+/** What is collected in one go: what comes back of it is on one filesystem. */
+interface Part {
+  readonly functions: readonly ReclaimFunction[];
+  readonly path: string;
+}
+
+/** By the filesystems that the runtime tells, unless one is given; containers' layers may have one of their own. */
+async function partsOf(
+  opened: OpenedReclaimer,
+  { filesystems: given }: Settings,
+  functions: readonly ReclaimFunction[],
+): Promise<readonly Part[]> {
+  const otherwise = given.nodefs ?? '/';
+  if (given.imagefs !== undefined) return [{ functions, path: given.imagefs }];
+  // What does not say it is measured where the node's files are.
+  const told = await opened.filesystems().catch(() => undefined);
+  const containers = await firstMeasured(told?.containerfs ?? []);
+  const images = await firstMeasured(told?.imagefs ?? []);
+  const pathOf = { containers: containers?.path ?? otherwise, images: images?.path ?? otherwise };
+  const isOne =
+    containers?.device === images?.device ||
+    pathOf.containers === pathOf.images ||
+    functions.length < 2;
+  const [first = 'images'] = functions;
+  if (isOne) return [{ functions, path: pathOf[first] }];
+  return functions.map((one) => ({ functions: [one], path: pathOf[one] }));
+}
+
+/** As for the daemon, the first one counts that can be measured. */
+async function firstMeasured(paths: readonly string[]): Promise<FilesystemReading | undefined> {
+  for (const path of paths) {
+    const notice = await firstValueFrom(measured(path, liveScheduler));
+    if (notice.kind === 'read') return notice.reading;
+  }
+  return undefined;
+}
+
+function isCutShort(because: CollectionEnd): boolean {
+  return because === 'away' || because === 'limit' || because === 'unmeasured';
+}
+
+async function collectAt(
+  { functions, path }: Part,
+  { reclaimer }: OpenedReclaimer,
+  { garbage, dryRun }: Settings,
+): Promise<Collected> {
   const request: CollectionRequest = {
     functions,
     containers: garbage.containerPolicy,
@@ -66,17 +136,14 @@ async function collectFrom(
     limitMs: LIMIT_MS,
   };
   const book = new ImageBook(liveScheduler, () => undefined);
-  const path = filesystems.imagefs ?? filesystems.nodefs ?? '/';
   const wiring = { scheduler: liveScheduler };
   const notices$ = collect(request, dependenciesOf(wiring, reclaimer, book, path, dryRun));
   // One line after the other, however slow their reader is.
-  const ends = await lastValueFrom(
+  return lastValueFrom(
     notices$.pipe(
       concatMap((notice) => from(tell(notice, dryRun)).pipe(concatMap(() => endOf(notice)))),
-      toArray(),
     ),
   );
-  for (const collected of ends) await conclude(name, collected, dryRun);
 }
 
 function endOf(notice: CollectionNotice): readonly Collected[] {
@@ -107,15 +174,17 @@ function lineOf(notice: CollectionNotice, dryRun: boolean): string | undefined {
   return `${VERBS[kind]} ${thing}${because === undefined ? '' : `: ${because}`}`;
 }
 
-async function conclude(name: string, collected: Collected, dryRun: boolean): Promise<void> {
-  const { because, removed, wouldRemove, inUse, failed } = collected;
-  const { container, sandbox, image } = removed;
-  const { freedBytes = 0 } = freedBy(collected);
+async function conclude(name: string, ends: readonly Collected[], dryRun: boolean): Promise<void> {
+  const sumOf = (count: (collected: Collected) => number): number =>
+    ends.reduce((sum, one) => sum + count(one), 0);
+  const removed = (what: CollectedKind): number => sumOf((one) => one.removed[what]);
   const sum = dryRun
-    ? `${wouldRemove} would be removed`
-    : `${container} containers, ${sandbox} sandboxes and ${image} images removed, ${inUse} in use after all, ` +
-      `${failed} not removed; ${freedBytes} bytes came back`;
+    ? `${sumOf(({ wouldRemove }) => wouldRemove)} would be removed`
+    : `${removed('container')} containers, ${removed('sandbox')} sandboxes and ${removed('image')} images removed, ` +
+      `${sumOf(({ inUse }) => inUse)} in use after all, ${sumOf(({ failed }) => failed)} not removed; ` +
+      `${sumOf((one) => freedBy(one).freedBytes ?? 0)} bytes came back`;
   await writeOut(`${escapeControl(name)}: ${sum}\n`);
+  const because = ends.at(-1)?.because;
   if (because === 'away' || because === 'limit') {
     throw new EvictdError('EVICTD_RUNTIME', `${name} did not answer to the end`);
   }

@@ -7,6 +7,7 @@ import { EvictdError } from '../core/errors.ts';
 import { cgroupOf, directoryOf, type Hierarchy, pathIn } from '../kernel/hierarchy.ts';
 import { watchGroups } from '../kernel/new-groups.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
+import type { RuntimeFilesystems } from '../ports/disk-usage.ts';
 import type { PodDirectory, RuntimePlace } from '../ports/pod-directory.ts';
 import type { Reclaimer } from '../ports/reclaimer.ts';
 import { foundDirectory } from '../runtimes/shared/found.ts';
@@ -15,7 +16,7 @@ import type { Logger } from '../surfaces/log.ts';
 
 type Protocol = Exclude<RuntimeChoice, 'cgroup' | 'auto'>;
 
-interface KnownSocket {
+export interface KnownSocket {
   readonly name: string;
   readonly protocol: Protocol;
   readonly path: string;
@@ -160,53 +161,88 @@ export interface OpenedReclaimer {
   /** For a person: `containerd at /run/…`. */
   readonly name: string;
   readonly reclaimer: Reclaimer;
+  /** Where it keeps things; rejects where it does not say. */
+  filesystems(): Promise<RuntimeFilesystems>;
   close(): void;
+}
+
+/** Those that answer, and of each other whose socket is there why it does not. */
+export interface OpenedReclaimers {
+  readonly opened: readonly OpenedReclaimer[];
+  readonly silent: readonly string[];
 }
 
 /**
  * All that answer at the usual sockets, or the one at the socket that was given.
  *
+ * @param sockets those at which to look
  * @throws EvictdError EVICTD_RUNTIME where none does
  */
-export async function openReclaimers({
-  runtime: { kind, endpoint },
-  podLogsDir,
-}: Settings): Promise<readonly OpenedReclaimer[]> {
+export async function openReclaimers(
+  settings: Settings,
+  sockets: readonly KnownSocket[] = socketsOf(settings),
+): Promise<OpenedReclaimers> {
   const opened: OpenedReclaimer[] = [];
-  const silent: string[] = [];
-  for (const { name, protocol, path } of kind === 'cgroup' ? [] : socketsFor(kind, endpoint)) {
+  const answering = new Set<string>();
+  const silent: { readonly path: string; readonly isThere: boolean; readonly text: string }[] = [];
+  for (const { name, protocol, path } of sockets) {
     const title = `${name} at ${path}`;
     if (!existsSync(path)) {
-      silent.push(`${title} is not there`);
+      silent.push({ path, isThere: false, text: `${title} is not there` });
       continue;
     }
-    const one = await openReclaimer(protocol, path, podLogsDir);
+    const one = await openReclaimer(protocol, path, settings);
     try {
       await one.reclaimer.listDead();
       opened.push({ ...one, name: title });
+      answering.add(path);
     } catch (error) {
       one.close();
-      silent.push(`${title}: ${error instanceof Error ? error.message : error}`);
+      const reason = error instanceof Error ? error.message : error;
+      silent.push({ path, isThere: true, text: `${title}: ${reason}` });
     }
   }
-  if (opened.length > 0) return opened;
-  throw new EvictdError('EVICTD_RUNTIME', `no runtime answers: ${silent.join('; ')}`);
+  if (opened.length === 0) {
+    const reasons = silent.map(({ text }) => text).join('; ');
+    throw new EvictdError('EVICTD_RUNTIME', `no runtime answers: ${reasons}`);
+  }
+  // Who answers in one language is not asked for another.
+  const others = silent.filter(({ path, isThere }) => isThere && !answering.has(path));
+  return { opened, silent: others.map(({ text }) => text) };
+}
+
+function socketsOf({ runtime: { kind, endpoint } }: Settings): readonly KnownSocket[] {
+  return kind === 'cgroup' ? [] : socketsFor(kind, endpoint);
 }
 
 async function openReclaimer(
   protocol: Protocol,
   socketPath: string,
-  podLogsDir: string,
+  { podLogsDir, kubeletRootDir }: Settings,
 ): Promise<Omit<OpenedReclaimer, 'name'>> {
   if (protocol === 'docker') {
-    const { dockerReclaimer } = await import('../runtimes/docker/reclaimer.ts');
-    return { reclaimer: dockerReclaimer(socketPath), close: () => undefined };
+    const [{ dockerDisks }, { dockerReclaimer }] = await Promise.all([
+      import('../runtimes/docker/disks.ts'),
+      import('../runtimes/docker/reclaimer.ts'),
+    ]);
+    return {
+      reclaimer: dockerReclaimer(socketPath),
+      filesystems: dockerDisks({ socketPath, scheduler: liveScheduler }).filesystems,
+      close: () => undefined,
+    };
   }
-  const [{ criClient }, { logsBelow }, { criReclaimer }] = await Promise.all([
+  const [{ criClient }, { criDisks }, { logsBelow }, { criReclaimer }] = await Promise.all([
     import('../runtimes/cri/client.ts'),
+    import('../runtimes/cri/disks.ts'),
     import('../runtimes/cri/logs.ts'),
     import('../runtimes/cri/reclaimer.ts'),
   ]);
-  const client = criClient(`unix://${socketPath}`, () => Date.now());
-  return { reclaimer: criReclaimer(client, logsBelow(podLogsDir)), close: () => client.close() };
+  const wallClock = (): number => Date.now();
+  const client = criClient(`unix://${socketPath}`, wallClock);
+  const mountinfo = (): Promise<string> => readFile('/proc/self/mountinfo', 'utf8');
+  return {
+    reclaimer: criReclaimer(client, logsBelow(podLogsDir)),
+    filesystems: criDisks({ client, kubeletRootDir, podLogsDir, wallClock, mountinfo }).filesystems,
+    close: () => client.close(),
+  };
 }

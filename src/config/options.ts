@@ -348,6 +348,10 @@ export const OPTIONS = {
     default: '/var/lib',
     description: 'a path in the filesystem that is nodefs',
     commands: RUNTIME,
+    instead: {
+      commands: ['gc'],
+      description: 'where what comes back is measured if the runtime does not tell its filesystems',
+    },
     key: { name: 'nodefsPath', type: 'text' },
   },
   '--imagefs-path': {
@@ -358,6 +362,12 @@ export const OPTIONS = {
     description:
       'a path in the filesystem that holds images; without it the one that the runtime tells, if there is one',
     commands: RUNTIME,
+    instead: {
+      commands: ['gc'],
+      description:
+        'where what comes back is measured; without it the filesystems that the runtime tells, else that of ' +
+        '--nodefs-path',
+    },
     key: { name: 'imagefsPath', type: 'text' },
   },
   '--containerfs-path': {

@@ -351,7 +351,7 @@ export function dependenciesOf(
 }
 
 /** By a helper process of its own, which ends with the subscription: the first reading is none from before. */
-function measured(path: string, scheduler: SchedulerLike): Observable<FilesystemNotice> {
+export function measured(path: string, scheduler: SchedulerLike): Observable<FilesystemNotice> {
   return filesystems({
     paths: [path],
     scheduler,

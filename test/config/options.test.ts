@@ -90,6 +90,8 @@ describe('the table of options', () => {
     expect(meant.map(({ name }) => name)).toEqual([
       '--config',
       '--runtime',
+      '--nodefs-path',
+      '--imagefs-path',
       '--container-gc-max-per-pod',
       '--socket',
       '--dry-run',

@@ -1,14 +1,18 @@
+import { execFile } from 'node:child_process';
 import { readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
 import { COLLECTION_LIMIT_MS } from '../../src/actions/reclaim.ts';
-import { type Daemon, privateDirectory, startDaemon } from '../kernel/support/daemon.ts';
+import { type Daemon, MAIN, privateDirectory, startDaemon } from '../kernel/support/daemon.ts';
 import { mountTmpfs } from '../kernel/support/filesystems.ts';
 import { death, fill, MI, makeNode, type TestNode } from '../kernel/support/node.ts';
 import { MEMORY_HIERARCHY } from '../support/cgroup.ts';
 import { report } from '../support/counts.ts';
 import { describeWith } from '../support/skip.ts';
 import { type Answer, startScriptedCri } from './support/scripted-cri.ts';
+
+const run = promisify(execFile);
 
 const NEEDS = { root: true, cgroupV1: true } as const;
 
@@ -259,6 +263,80 @@ describeWith(NEEDS, 'C26: images on a filesystem of their own', () => {
     expect(asked).toEqual([]);
     for (const { pid } of leaks.values()) process.kill(pid, 0);
     await daemon.stop();
+  });
+});
+
+describeWith(NEEDS, 'evictd gc', () => {
+  it('measures the filesystems of the runtime, and lists what is not started yet', async () => {
+    const [images, layers] = [mountTmpfs('size=50m'), mountTmpfs('size=50m')];
+    writeFileSync(path.join(images, 'free'), Buffer.alloc(8 * MI));
+    writeFileSync(path.join(layers, 'dead'), Buffer.alloc(4 * MI));
+    const container = (id: string, state: string) => ({
+      id,
+      podSandboxId: 's1',
+      metadata: { name: id, attempt: 0 },
+      state,
+      imageRef: 'used',
+    });
+    const server = await startScriptedCri(path.join(privateDirectory(), 'cri.sock'), {
+      Status: () => ({}),
+      ListPodSandbox: () => ({
+        items: [
+          {
+            id: 's1',
+            metadata: { name: 'web', namespace: 'default', uid: UID, attempt: 0 },
+            state: 'SANDBOX_NOTREADY',
+          },
+        ],
+      }),
+      PodSandboxStatus: () => ({ info: {} }),
+      ListContainers: () => ({
+        containers: [
+          ...readdirSync(layers).map((id) => container(id, 'CONTAINER_EXITED')),
+          container('next', 'CONTAINER_CREATED'),
+        ],
+      }),
+      ContainerStatus: () => ({ status: { state: 'CONTAINER_EXITED' } }),
+      RemoveContainer: ({ containerId }) => {
+        rmSync(path.join(layers, String(containerId)));
+        return {};
+      },
+      ListImages: () => ({ images: readdirSync(images).map((id) => ({ id, size: 1 })) }),
+      RemoveImage: ({ image }) => {
+        rmSync(path.join(images, (image as { readonly image: string }).image));
+        return {};
+      },
+      ImageFsInfo: () => ({
+        // As containerd has it: a directory of its own root's, which may not be there.
+        imageFilesystems: [{ fsId: { mountpoint: path.join(images, 'not-made') } }],
+        containerFilesystems: [{ fsId: { mountpoint: layers } }],
+      }),
+    });
+    onTestFinished(() => server.close());
+    const gc = async (...args: readonly string[]): Promise<string> => {
+      const endpoint = `--runtime-endpoint=unix://${server.socketPath}`;
+      const { stdout } = await run(process.execPath, [
+        MAIN,
+        'gc',
+        '--runtime=cri',
+        endpoint,
+        ...args,
+      ]);
+      return stdout;
+    };
+    expect((await gc('--dry-run')).split('\n').slice(0, -2)).toEqual([
+      'keeps container default/web/next (next): not started yet',
+      'would remove container default/web/dead (dead)',
+      'would remove image free',
+    ]);
+    expect(await gc()).toContain(
+      `1 containers, 0 sandboxes and 1 images removed, 0 in use after all, 0 not removed; ${12 * MI} bytes came back`,
+    );
+    // Where another place is named, that one counts.
+    writeFileSync(path.join(images, 'free'), Buffer.alloc(8 * MI));
+    expect(await gc(`--imagefs-path=${layers}`)).toMatch(
+      /and 1 images removed.*; 0 bytes came back/,
+    );
   });
 });
 
