@@ -8,9 +8,9 @@
 //    4  u32  that call, as in Call
 //    8  u32  major, 12  u32  minor number of the device (st_dev)
 //   16  u64  f_frsize: the unit of the sizes, bytes
-//   24  u64  f_blocks, 32  u64  f_bavail
-//   40  u64  f_files, 48  u64  f_ffree
-//   56  u32  length of what follows: the mount's line of /proc/self/mountinfo, 0 where there is none
+//   24  u64  f_blocks, 32  u64  f_bfree, 40  u64  f_bavail
+//   48  u64  f_files, 56  u64  f_ffree
+//   64  u32  length of what follows: the mount's line of /proc/self/mountinfo, 0 where there is none
 //
 // All little-endian. Ends with 0 at the end of input and with 2 at a request that is none.
 #include <fcntl.h>
@@ -42,7 +42,7 @@ namespace {
 constexpr int kExitBroken = 1;
 constexpr int kExitBadRequest = 2;
 
-constexpr size_t kAnswerBytes = 60;
+constexpr size_t kAnswerBytes = 68;
 // Two paths of PATH_MAX in octal are 32 KiB, mount options one page: the rest is room.
 constexpr size_t kMountLineBytesMax = 64 * 1024;
 constexpr size_t kFdInfoBytesMax = 1024;
@@ -208,10 +208,11 @@ void Tell(const Answer& answer, std::string_view mount_line) noexcept {
   Put(bytes, 12, static_cast<uint32_t>(minor(answer.device)));
   Put(bytes, 16, static_cast<uint64_t>(answer.figures.f_frsize));
   Put(bytes, 24, static_cast<uint64_t>(answer.figures.f_blocks));
-  Put(bytes, 32, static_cast<uint64_t>(answer.figures.f_bavail));
-  Put(bytes, 40, static_cast<uint64_t>(answer.figures.f_files));
-  Put(bytes, 48, static_cast<uint64_t>(answer.figures.f_ffree));
-  Put(bytes, 56, static_cast<uint32_t>(mount_line.size()));
+  Put(bytes, 32, static_cast<uint64_t>(answer.figures.f_bfree));
+  Put(bytes, 40, static_cast<uint64_t>(answer.figures.f_bavail));
+  Put(bytes, 48, static_cast<uint64_t>(answer.figures.f_files));
+  Put(bytes, 56, static_cast<uint64_t>(answer.figures.f_ffree));
+  Put(bytes, 64, static_cast<uint32_t>(mount_line.size()));
   WriteWhole(STDOUT_FILENO, {bytes.data(), bytes.size()});
   WriteWhole(STDOUT_FILENO, mount_line);
 }

@@ -16,9 +16,12 @@ export interface RuntimeFilesystems {
   readonly imagefs: readonly string[];
   /** The same of the writable layers. */
   readonly containerfs: readonly string[];
-  /** What images and layers use there together, bytes, as the runtime has it. */
+  /** What images use in the filesystem of the images, bytes, as the runtime has it; with CRI layers too. */
   readonly imageBytes: number | undefined;
   readonly imageInodes: number | undefined;
+  /** The same of the filesystem of the writable layers: it may be the same one. */
+  readonly containerBytes: number | undefined;
+  readonly containerInodes: number | undefined;
 }
 
 /** What a writable layer uses: as the runtime says, or to be added up. */

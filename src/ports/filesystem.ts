@@ -10,6 +10,8 @@ export interface FilesystemReading extends FilesystemIdentity {
   readonly capacityBytes: number;
   /** Available to whoever is not root, from 0 to the capacity. */
   readonly availableBytes: number;
+  /** In use, from 0 to the capacity: the reserve for root is neither in use nor available. */
+  readonly usedBytes: number;
   /** 0: the filesystem does not count inodes (btrfs, some FUSE), and has no inode signal. */
   readonly inodes: number;
   /** From 0 to `inodes`. */

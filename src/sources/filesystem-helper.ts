@@ -8,6 +8,8 @@ export interface FilesystemFigures {
   /** `f_frsize`: the bytes of a block. */
   readonly blockBytes: bigint;
   readonly blocks: bigint;
+  /** `f_bfree`: the reserve for root is among them. */
+  readonly blocksFree: bigint;
   /** `f_bavail`. */
   readonly blocksAvailable: bigint;
   /** `f_files`. */
@@ -50,7 +52,7 @@ export const FILESYSTEM_HELPER_PATH = helperPath('evictd-fs');
 /** PATH_MAX without the NUL. */
 export const PATH_BYTES_MAX = 4095;
 
-const HEADER_BYTES = 60;
+const HEADER_BYTES = 68;
 const MOUNT_LINE_BYTES_MAX = 64 * 1024;
 /** By their numbers in an answer. */
 const CALLS = ['', 'open', 'fstat', 'fstatfs'];
@@ -87,7 +89,7 @@ export function answerReader(): (bytes: Buffer) => readonly HelperAnswer[] | und
     rest = Buffer.concat([rest, bytes]);
     const answers: HelperAnswer[] = [];
     while (rest.length >= HEADER_BYTES) {
-      const end = HEADER_BYTES + rest.readUInt32LE(56);
+      const end = HEADER_BYTES + rest.readUInt32LE(64);
       const call = rest.readUInt32LE(4);
       if (end > HEADER_BYTES + MOUNT_LINE_BYTES_MAX || call >= CALLS.length) return undefined;
       if (rest.length < end) break;
@@ -110,9 +112,10 @@ function decodeAnswer(frame: Buffer): HelperAnswer {
       device: `${frame.readUInt32LE(8)}:${frame.readUInt32LE(12)}`,
       blockBytes: frame.readBigUInt64LE(16),
       blocks: frame.readBigUInt64LE(24),
-      blocksAvailable: frame.readBigUInt64LE(32),
-      inodes: frame.readBigUInt64LE(40),
-      inodesFree: frame.readBigUInt64LE(48),
+      blocksFree: frame.readBigUInt64LE(32),
+      blocksAvailable: frame.readBigUInt64LE(40),
+      inodes: frame.readBigUInt64LE(48),
+      inodesFree: frame.readBigUInt64LE(56),
       mountLine: frame.toString('utf8', HEADER_BYTES),
     },
   };

@@ -362,6 +362,7 @@ function toReading(path: string, figures: FilesystemFigures, atMs: number): File
     atMs,
     capacityBytes: toNumber(blocks * blockBytes),
     availableBytes: toNumber(within(figures.blocksAvailable, blocks) * blockBytes),
+    usedBytes: toNumber((blocks - within(figures.blocksFree, blocks)) * blockBytes),
     inodes: toNumber(inodes),
     inodesFree: toNumber(within(figures.inodesFree, inodes)),
     device,

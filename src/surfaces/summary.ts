@@ -68,14 +68,10 @@ export function summaryDocument(model: Model, context: SummaryContext): Summary 
   const ofNode = memory('memory.available');
   const ofPods = memory('allocatableMemory.available');
   const pids = observed('pid.available');
-  const images = context.disks?.filesystems;
+  const told = context.disks?.filesystems;
   const [fs, imageFs, containerFs] = (['nodefs', 'imagefs', 'containerfs'] as const).map((name) =>
     filesystemStats(model, name, time),
   );
-  const ofImages = {
-    ...(images?.imageBytes === undefined ? {} : { usedBytes: images.imageBytes }),
-    ...(images?.imageInodes === undefined ? {} : { inodesUsed: images.imageInodes }),
-  };
   return {
     node: {
       nodeName: context.nodeName,
@@ -83,8 +79,12 @@ export function summaryDocument(model: Model, context: SummaryContext): Summary 
       ...(ofPods === undefined ? {} : { systemContainers: [{ name: 'pods', memory: ofPods }] }),
       ...(fs === undefined ? {} : { fs }),
       runtime: {
-        ...(imageFs === undefined ? {} : { imageFs: { ...imageFs, ...ofImages } }),
-        ...(containerFs === undefined ? {} : { containerFs: { ...containerFs, ...ofImages } }),
+        ...(imageFs === undefined
+          ? {}
+          : { imageFs: withUse(imageFs, told?.imageBytes, told?.imageInodes) }),
+        ...(containerFs === undefined
+          ? {}
+          : { containerFs: withUse(containerFs, told?.containerBytes, told?.containerInodes) }),
       },
       ...(pids === undefined
         ? {}
@@ -165,14 +165,27 @@ function filesystemStats(
 ): FilesystemStats | undefined {
   const reading = model.filesystems.find((state) => state.name === name)?.reading;
   if (reading === undefined) return undefined;
-  const { atMs, capacityBytes, availableBytes, inodes, inodesFree } = reading;
+  const { atMs, capacityBytes, availableBytes, usedBytes, inodes, inodesFree } = reading;
   const counted = { inodesFree, inodes, inodesUsed: inodes - inodesFree };
   return {
     time: time(atMs),
     availableBytes,
     capacityBytes,
-    usedBytes: capacityBytes - availableBytes,
+    usedBytes,
     ...(inodes === 0 ? {} : counted),
+  };
+}
+
+/** With what images or layers use of it, and not with what everything does. */
+function withUse(
+  { usedBytes: _, inodesUsed: __, ...measured }: FilesystemStats,
+  bytes: number | undefined,
+  inodes: number | undefined,
+): FilesystemStats {
+  return {
+    ...measured,
+    ...(bytes === undefined ? {} : { usedBytes: bytes }),
+    ...(inodes === undefined ? {} : { inodesUsed: inodes }),
   };
 }
 

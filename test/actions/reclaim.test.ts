@@ -76,6 +76,7 @@ class Disk {
         atMs: Date.now(),
         capacityBytes: 100 * GI,
         availableBytes: this.available * GI,
+        usedBytes: (100 - this.available) * GI,
         inodes: 0,
         inodesFree: 0,
         device: '8:1',

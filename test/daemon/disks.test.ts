@@ -33,6 +33,7 @@ function state(
           atMs: 0,
           capacityBytes: 100 * GI,
           availableBytes: 50 * GI,
+          usedBytes: 50 * GI,
           inodes: 1000,
           inodesFree: 500,
           device,
@@ -49,6 +50,8 @@ const TOLD: RuntimeFilesystems = {
   containerfs: ['/run/c/snapshots', '/run/c'],
   imageBytes: 1,
   imageInodes: 2,
+  containerBytes: 1,
+  containerInodes: 2,
 };
 
 function scene(options: { readonly devices?: Partial<Record<FilesystemName, string>> } = {}) {

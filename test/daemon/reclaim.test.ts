@@ -164,6 +164,7 @@ function reading(path: string, available: number): FilesystemNotice {
       atMs: Date.now(),
       capacityBytes: 100 * GI,
       availableBytes: available * GI,
+      usedBytes: (100 - available) * GI,
       inodes: 0,
       inodesFree: 0,
       device: '8:1',

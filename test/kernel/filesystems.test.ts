@@ -145,6 +145,7 @@ describeWith({ root: true, programs: ['mkfs.ext4'], files: ['/dev/loop-control']
     expect(reading).toMatchObject({
       capacityBytes: before.blocks * before.bsize,
       availableBytes: before.bavail * before.bsize,
+      usedBytes: (before.blocks - before.bfree) * before.bsize,
       inodes: before.files,
       inodesFree: before.ffree,
       mountPoint: directory,

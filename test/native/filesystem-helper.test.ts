@@ -96,7 +96,10 @@ describe('evictd-fs', () => {
       const expected = statfsSync(asked, { bigint: true });
       expect(figures.blocks).toBe(expected.blocks);
       expect(figures.inodes).toBe(expected.files);
+      expect(figures.blocksFree).toBeGreaterThanOrEqual(figures.blocksAvailable);
       // Others write at the same time.
+      const nearFree = Number(figures.blocksFree - expected.bfree) * Number(expected.bsize);
+      expect(Math.abs(nearFree)).toBeLessThan(512 * MEBIBYTE);
       const nearBytes = Math.abs(
         Number(figures.blocksAvailable - expected.bavail) * Number(expected.bsize),
       );

@@ -281,6 +281,8 @@ describe('runtimeFilesystems', () => {
     containerfs: ['/c'],
     imageBytes: 1,
     imageInodes: 2,
+    containerBytes: 1,
+    containerInodes: 2,
   };
 
   it('asks while that is wanted, again and again', async () => {

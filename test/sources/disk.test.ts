@@ -18,6 +18,7 @@ function reading(overrides: Partial<FilesystemReading> = {}): FilesystemReading 
     atMs: 0,
     capacityBytes: 100 * GI,
     availableBytes: 40 * GI,
+    usedBytes: 60 * GI,
     inodes: 1_000_000,
     inodesFree: 500_000,
     device: '8:1',

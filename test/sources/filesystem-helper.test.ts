@@ -19,15 +19,15 @@ interface Fields {
 
 function answer({ error = 0, call = 0, line = '', lineBytes }: Fields = {}): Buffer {
   const text = Buffer.from(line);
-  const header = Buffer.alloc(60);
+  const header = Buffer.alloc(68);
   header.writeUInt32LE(error, 0);
   header.writeUInt32LE(call, 4);
   header.writeUInt32LE(254, 8);
   header.writeUInt32LE(1_048_575, 12);
-  for (const [index, value] of [4096n, 2n ** 60n, 3n, 2n ** 64n - 1n, 5n].entries()) {
+  for (const [index, value] of [4096n, 2n ** 60n, 4n, 3n, 2n ** 64n - 1n, 5n].entries()) {
     header.writeBigUInt64LE(value, 16 + 8 * index);
   }
-  header.writeUInt32LE(lineBytes ?? text.length, 56);
+  header.writeUInt32LE(lineBytes ?? text.length, 64);
   return Buffer.concat([header, text]);
 }
 
@@ -35,6 +35,7 @@ const FIGURES = {
   device: '254:1048575',
   blockBytes: 4096n,
   blocks: 2n ** 60n,
+  blocksFree: 4n,
   blocksAvailable: 3n,
   inodes: 2n ** 64n - 1n,
   inodesFree: 5n,

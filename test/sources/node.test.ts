@@ -9,6 +9,7 @@ const READING: FilesystemReading = {
   atMs: 1,
   capacityBytes: 10 * GI,
   availableBytes: GI,
+  usedBytes: 9 * GI,
   inodes: 0,
   inodesFree: 0,
   device: '8:1',

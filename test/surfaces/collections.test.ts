@@ -40,6 +40,7 @@ const READING: FilesystemReading = {
   atMs: 0,
   capacityBytes: 1000,
   availableBytes: 100,
+  usedBytes: 900,
   inodes: 50,
   inodesFree: 5,
   device: '8:1',

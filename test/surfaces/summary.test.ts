@@ -6,7 +6,12 @@ import { rankPods } from '../../src/core/rank.ts';
 import { RULE_SETS } from '../../src/core/rules.ts';
 import { INITIAL_STATE } from '../../src/core/state.ts';
 import { statsByPod, summaryObservations, summaryPods } from '../../src/core/summary.ts';
-import type { ContainerUse, DiskFacts, PartUse } from '../../src/ports/disk-usage.ts';
+import type {
+  ContainerUse,
+  DiskFacts,
+  PartUse,
+  RuntimeFilesystems,
+} from '../../src/ports/disk-usage.ts';
 import type { FilesystemState } from '../../src/ports/filesystem.ts';
 import type { RuntimePod } from '../../src/ports/pod-directory.ts';
 import { EMPTY_MODEL, type Model } from '../../src/surfaces/status.ts';
@@ -28,6 +33,8 @@ function filesystem(name: FilesystemState['name'], device: string, inodes = 1000
       atMs: 9000,
       capacityBytes: 100 * GI,
       availableBytes: 40 * GI,
+      // 5 GiB are the reserve for root.
+      usedBytes: 55 * GI,
       inodes,
       inodesFree: inodes / 2,
       device,
@@ -67,9 +74,23 @@ interface Scene {
   readonly known?: Readonly<Record<string, RuntimePod>>;
   readonly uses?: Readonly<Record<string, ContainerUse>>;
   readonly filesystems?: readonly FilesystemState[];
+  readonly told?: Partial<RuntimeFilesystems>;
 }
 
-function scene({ pods = [], known = {}, uses = {}, filesystems = FILESYSTEMS }: Scene = {}) {
+const NOTHING_TOLD = {
+  imageBytes: undefined,
+  imageInodes: undefined,
+  containerBytes: undefined,
+  containerInodes: undefined,
+};
+
+function scene({
+  pods = [],
+  known = {},
+  uses = {},
+  filesystems = FILESYSTEMS,
+  told = {},
+}: Scene = {}) {
   const state = {
     ...INITIAL_STATE,
     observations: [
@@ -86,7 +107,7 @@ function scene({ pods = [], known = {}, uses = {}, filesystems = FILESYSTEMS }: 
     pods,
   };
   const disks: DiskFacts = {
-    filesystems: { imagefs: [], containerfs: [], imageBytes: 5 * MI, imageInodes: 77 },
+    filesystems: { imagefs: [], containerfs: [], ...NOTHING_TOLD, ...told },
     containers: new Map(Object.entries(uses)),
     unaccounted: new Map(),
   };
@@ -111,14 +132,19 @@ const FOUND_AT = '2026-01-01T11:59:58.000Z';
 
 describe('the node of a summary', () => {
   it('has memory, filesystems and PIDs as the kubelet has them', () => {
-    const { model, context } = scene();
+    const told = {
+      imageBytes: 5 * MI,
+      imageInodes: 77,
+      containerBytes: 6 * MI,
+      containerInodes: 88,
+    };
+    const { model, context } = scene({ told });
     const fs = {
       time: MEASURED_AT,
       availableBytes: 40 * GI,
       capacityBytes: 100 * GI,
-      usedBytes: 60 * GI,
     };
-    const inodes = { inodesFree: 500, inodes: 1000, inodesUsed: 500 };
+    const inodes = { inodesFree: 500, inodes: 1000 };
     expect(summaryDocument(model, context).node).toStrictEqual({
       nodeName: 'worker-1',
       memory: {
@@ -133,12 +159,21 @@ describe('the node of a summary', () => {
           memory: { time: READ_AT, availableBytes: 100 * MI, workingSetBytes: GI - 100 * MI },
         },
       ],
-      fs: { ...fs, ...inodes },
+      fs: { ...fs, ...inodes, usedBytes: 55 * GI, inodesUsed: 500 },
       runtime: {
         imageFs: { ...fs, ...inodes, usedBytes: 5 * MI, inodesUsed: 77 },
-        containerFs: { ...fs, usedBytes: 5 * MI, inodesUsed: 77 },
+        containerFs: { ...fs, usedBytes: 6 * MI, inodesUsed: 88 },
       },
       rlimit: { time: READ_AT, maxpid: 1000, curproc: 100 },
+    });
+  });
+
+  it('never has all that a filesystem holds as what images and layers use', () => {
+    const { model, context } = scene({ told: { imageBytes: 5 * MI } });
+    const fs = { time: MEASURED_AT, availableBytes: 40 * GI, capacityBytes: 100 * GI };
+    expect(summaryDocument(model, context).node?.runtime).toStrictEqual({
+      imageFs: { ...fs, inodesFree: 500, inodes: 1000, usedBytes: 5 * MI },
+      containerFs: fs,
     });
   });
 

@@ -166,11 +166,14 @@ function filesystemsOf(
   const [image] = images;
   const imagefs = pathsOf(image);
   const own = pathsOf(containers[0]);
+  const container = own.length === 0 ? image : containers[0];
   return {
     imagefs,
     containerfs: own.length === 0 ? imagefs : own,
     imageBytes: numberOf(image?.usedBytes),
     imageInodes: numberOf(image?.inodesUsed),
+    containerBytes: numberOf(container?.usedBytes),
+    containerInodes: numberOf(container?.inodesUsed),
   };
 }
 

@@ -20,6 +20,12 @@ const REQUEST_DEADLINE_MS = 10_000;
  */
 export const SIZES_EACH_MS = 300_000;
 
+/** How often the engine is asked what the layers of its images use, ms: it has that at hand. */
+export const IMAGE_SIZES_EACH_MS = 60_000;
+
+/** Since this version of its API an engine can leave the rest of its disk usage alone, which it would walk over. */
+const IMAGE_SIZES_SINCE = { major: 1, minor: 42 } as const;
+
 /** How long that may take, ms. */
 const SIZES_DEADLINE_MS = 60_000;
 
@@ -53,6 +59,7 @@ interface Info {
 export function dockerDisks({ socketPath, scheduler }: DockerDisksInputs): DiskTeller {
   const docker = new Docker({ socketPath });
   const details = new Map<string, Details>();
+  const imageSizes = imageSizesOf(docker, scheduler);
   let sizes: { readonly byId: ReadonlyMap<string, number>; readonly atMs: number } | undefined;
   let rootKnown: string | undefined;
   const infoOf = async (): Promise<{ readonly root: string; readonly driver: string }> => {
@@ -82,7 +89,7 @@ export function dockerDisks({ socketPath, scheduler }: DockerDisksInputs): DiskT
   return {
     filesystems: async () => {
       const { root, driver } = await infoOf();
-      return filesystemsOf(root, driver);
+      return filesystemsOf(root, driver, imageSizes());
     },
     containers: async () => {
       const { root } = await infoOf();
@@ -110,10 +117,79 @@ function deadline(): AbortSignal {
 }
 
 /** The driver's directory may be a mount of its own; where it has none the root stands for it. */
-function filesystemsOf(root: string, driver: string): RuntimeFilesystems {
+function filesystemsOf(
+  root: string,
+  driver: string,
+  imageBytes: number | undefined,
+): RuntimeFilesystems {
   const isName = driver !== '' && !driver.includes('/') && !driver.startsWith('.');
   const paths = isName ? [path.join(root, driver), root] : [root];
-  return { imagefs: paths, containerfs: paths, imageBytes: undefined, imageInodes: undefined };
+  return {
+    imagefs: paths,
+    containerfs: paths,
+    imageBytes,
+    imageInodes: undefined,
+    containerBytes: undefined,
+    containerInodes: undefined,
+  };
+}
+
+/**
+ * What the layers of images use, bytes, as the engine last said; each call has it asked again where that is due,
+ * and waits for nothing. Undefined until it has said so, and of one that cannot say that alone.
+ */
+function imageSizesOf(docker: Docker, scheduler: SchedulerLike): () => number | undefined {
+  let bytes: number | undefined;
+  let askedAtMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (scheduler.now() - askedAtMs >= IMAGE_SIZES_EACH_MS) {
+      askedAtMs = scheduler.now();
+      imageBytesOf(docker).then(
+        (now) => {
+          bytes = now;
+        },
+        () => {
+          bytes = undefined;
+        },
+      );
+    }
+    return bytes;
+  };
+}
+
+async function imageBytesOf(docker: Docker): Promise<number | undefined> {
+  const version = docker.version as (options: object) => Promise<{ readonly ApiVersion?: unknown }>;
+  const { ApiVersion } = await version.call(docker, { abortSignal: deadline() });
+  const [major = 0, minor = 0] = String(ApiVersion).split('.').map(Number);
+  const { major: wanted, minor: since } = IMAGE_SIZES_SINCE;
+  if (!(major > wanted || (major === wanted && minor >= since))) return undefined;
+  const { ImageUsage, LayersSize } = await imageUsage(docker);
+  // Newer engines have it in a part of its own.
+  const bytes = ImageUsage?.TotalSize ?? LayersSize;
+  return typeof bytes === 'number' && bytes >= 0 ? bytes : undefined;
+}
+
+/** What of an engine's disk usage is looked at. */
+interface ImageUsage {
+  readonly LayersSize?: unknown;
+  readonly ImageUsage?: { readonly TotalSize?: unknown } | null;
+}
+
+/** `docker.df` takes no parameters: the engine would add up containers and volumes too. */
+function imageUsage(docker: Docker): Promise<ImageUsage> {
+  const asked = {
+    path: '/system/df?',
+    method: 'GET',
+    options: { type: 'image' },
+    abortSignal: deadline(),
+    statusCodes: { 200: true, 400: 'bad parameter', 500: 'server error' },
+  };
+  return new Promise((resolve, reject) => {
+    docker.modem.dial(asked, (error: Error | null, answer: unknown) => {
+      if (error) reject(error);
+      else resolve((answer ?? {}) as ImageUsage);
+    });
+  });
 }
 
 function layerOf(

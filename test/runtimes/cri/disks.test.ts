@@ -69,15 +69,24 @@ describe('the filesystems that a runtime tells by CRI', () => {
       containerfs: [SNAPSHOTS, '/run/c/root'],
       imageBytes: 41_977_856,
       imageInodes: 1507,
+      containerBytes: 41_977_856,
+      containerInodes: 1507,
     });
   });
 
   it('are two where layers lie elsewhere', async () => {
-    const layers = usage({ fsId: { mountpoint: '/layers/x' } });
+    const layers = usage({
+      fsId: { mountpoint: '/layers/x' },
+      usedBytes: { value: '4096' },
+      inodesUsed: { value: '3' },
+    });
     const found = await of([usage(), usage({ fsId: { mountpoint: '/other' } })], [layers]);
     expect(found).toMatchObject({
       imagefs: [SNAPSHOTS, '/run/c/root'],
       containerfs: ['/layers/x', '/layers'],
+      imageBytes: 41_977_856,
+      containerBytes: 4096,
+      containerInodes: 3,
     });
   });
 

@@ -5,9 +5,14 @@ import path from 'node:path';
 import { VirtualTimeScheduler } from 'rxjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { NamedThing } from '../../../src/ports/collection.ts';
-import { dockerDisks, SIZES_EACH_MS } from '../../../src/runtimes/docker/disks.ts';
+import {
+  dockerDisks,
+  IMAGE_SIZES_EACH_MS,
+  SIZES_EACH_MS,
+} from '../../../src/runtimes/docker/disks.ts';
 import { dockerRemains } from '../../../src/runtimes/docker/remains.ts';
 import { runtimeContainer, runtimePod } from '../../support/runtime-pods.ts';
+import { until } from '../../support/wait.ts';
 
 /** An answer by method and path without the query: a value, or a status with nothing. */
 type Answers = Readonly<Record<string, unknown>>;
@@ -71,6 +76,60 @@ describe('the filesystems of a Docker Engine', () => {
     async (info) => {
       const { disks } = await disksOf({}, info);
       await expect(disks.filesystems()).rejects.toThrow('does not say where its root is');
+    },
+  );
+});
+
+describe('what images use, as a Docker Engine says', () => {
+  const usage = async (ApiVersion: unknown, df: unknown) => {
+    const answers = { 'GET /version': { ApiVersion }, 'GET /system/df': df };
+    const { disks, asked, scheduler } = await disksOf(answers);
+    const dfs = () => asked.filter((one) => one.includes('/system/df'));
+    return { told: async () => (await disks.filesystems()).imageBytes, dfs, asked, scheduler };
+  };
+
+  it.each([
+    ['1.42', { LayersSize: 1_985_000 }],
+    ['2.0', { ImageUsage: { TotalSize: 1_985_000 }, LayersSize: 7 }],
+  ])('API %s: is asked for alone, in the background, and not each time', async (version, df) => {
+    const { told, dfs, scheduler } = await usage(version, df);
+    expect(await told()).toBeUndefined();
+    let last: number | undefined;
+    const ask = () => {
+      void told().then((now) => {
+        last = now;
+      });
+      return last === 1_985_000;
+    };
+    await until('it is known', ask, { limitMs: 5000 });
+    scheduler.frame = IMAGE_SIZES_EACH_MS - 1;
+    expect(await told()).toBe(1_985_000);
+    expect(dfs()).toEqual(['GET /system/df?type=image']);
+    scheduler.frame = IMAGE_SIZES_EACH_MS;
+    expect(await told()).toBe(1_985_000);
+    await until('it is asked again', () => dfs().length === 2, { limitMs: 5000 });
+  });
+
+  it.each(['1.41', '1.9', undefined, 'x'])(
+    'of API %s is not known: it would add up all else too',
+    async (version) => {
+      const { told, dfs, asked } = await usage(version, { LayersSize: 5 });
+      await told();
+      await until('its version is known', () => asked.includes('GET /version'), {
+        limitMs: 5000,
+      });
+      for (let turn = 0; turn < 5; turn += 1) expect(await told()).toBeUndefined();
+      expect(dfs()).toEqual([]);
+    },
+  );
+
+  it.each([[500], [{ LayersSize: -1 }], [{ LayersSize: 'x' }], [{}]])(
+    'is not known of one that answers %j',
+    async (df) => {
+      const { told, dfs } = await usage('1.44', df);
+      await told();
+      await until('it was asked', () => dfs().length === 1, { limitMs: 5000 });
+      expect([await told(), await told()]).toEqual([undefined, undefined]);
     },
   );
 });
