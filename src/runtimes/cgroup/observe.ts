@@ -170,7 +170,7 @@ function readWith(
 
 /**
  * The soft limit is the request; without one there is none, but for a Guaranteed pod of the kubelet,
- * which sets no soft limit: there it is the limit.
+ * which sets no soft limit: there it is the limit. A BestEffort pod of the kubelet asks for nothing.
  */
 function requestOf(
   qosClass: QosClass | undefined,
@@ -178,6 +178,7 @@ function requestOf(
   softLimitBytes: number | undefined,
   nowMs: number,
 ): bigint {
+  if (qosClass === 'BestEffort') return 0n;
   const bytes =
     qosClass === 'Guaranteed' && (softLimitBytes ?? UNLIMITED) >= UNLIMITED
       ? limitOf(handle, nowMs)

@@ -17,7 +17,7 @@ import type { CriClient } from './client.ts';
 import { imageNames } from './image-names.ts';
 import { ownerOf } from './owner.ts';
 import { bearsUid, type Said, saidIn, type VerboseStatus } from './pod-cgroup.ts';
-import { isKubelets, isNodeCritical, requestBytes } from './requests.ts';
+import { isBestEffort, isKubelets, isNodeCritical, requestBytes } from './requests.ts';
 
 /** How often pods are listed, ms: where no cgroup told of a new pod it goes unseen for as long. */
 export const LIST_EACH_MS = 1000;
@@ -179,8 +179,7 @@ function podOf(
   const isOwn = bearsUid(parent, uid);
   const containers = own.map((container) => {
     const its = ofContainers.get(container.id);
-    const isRequest = isKubelets(parent) && its?.resources !== undefined;
-    const bytes = isRequest ? requestBytes(its.resources, machineMemoryBytes()) : undefined;
+    const bytes = requestOf(parent, its, machineMemoryBytes);
     return containerOf(container, isOwn ? undefined : its?.own, bytes);
   });
   const resources = own.flatMap((container) => ofContainers.get(container.id)?.resources ?? []);
@@ -200,6 +199,17 @@ function podOf(
     annotations: keptLabels(annotations),
     containers,
   };
+}
+
+/** What a kubelet's container asks for, bytes: where its pod lies wins over what the OOM killer is told. */
+function requestOf(
+  parent: string,
+  its: Said | undefined,
+  machineMemoryBytes: () => number,
+): number | undefined {
+  if (isBestEffort(parent)) return 0;
+  const isRequest = isKubelets(parent) && its?.resources !== undefined;
+  return isRequest ? requestBytes(its.resources, machineMemoryBytes()) : undefined;
 }
 
 /** Of a pod whose cgroup is not called after it, and may be others' too: the sandbox's own and its containers'. */

@@ -59,12 +59,20 @@ export function isKubelets(cgroup: string): boolean {
   return cgroup.split('/').some((part) => /(?:^|-)kubepods(?:\.slice)?$/.test(part));
 }
 
+/** Whether it lies where a kubelet has pods that ask for nothing. */
+export function isBestEffort(cgroup: string): boolean {
+  return isBelow(cgroup, /(?:^|-)besteffort(?:\.slice)?$/);
+}
+
 /** Whether it lies where a kubelet has pods that are Burstable or BestEffort. */
 function isBelowGuaranteed(cgroup: string): boolean {
+  return isBelow(cgroup, /(?:^|-)(?:burstable|besteffort)(?:\.slice)?$/);
+}
+
+function isBelow(cgroup: string, qosFolder: RegExp): boolean {
   const parts = cgroup.split('/');
   return parts.some(
     (part, index) =>
-      /(?:^|-)kubepods(?:\.slice)?$/.test(part) &&
-      /(?:^|-)(?:burstable|besteffort)(?:\.slice)?$/.test(parts[index + 1] ?? ''),
+      /(?:^|-)kubepods(?:\.slice)?$/.test(part) && qosFolder.test(parts[index + 1] ?? ''),
   );
 }

@@ -63,6 +63,20 @@ describe('observePods', () => {
     ]);
   });
 
+  it('takes a kubelet’s BestEffort pod to ask for nothing, whatever its soft limit says', () => {
+    const node = copyOf('cgroup-v1', 'node');
+    const [burstable, bestEffort] = ['burstable', 'besteffort'].map((qos) => {
+      const name = `kubepods/${qos}/pod${qos}-1`;
+      cpSync(path.join(node, 'pod-a'), path.join(node, name), { recursive: true });
+      return name;
+    });
+    const pods = observePods(inputsOf(node));
+    const requestOf = (name: string | undefined) =>
+      pods.find((one) => one.name === name)?.memoryRequestNano;
+    expect(requestOf(burstable)).toBe(BigInt(128 * MI) * NANO);
+    expect(requestOf(bestEffort)).toBe(0n);
+  });
+
   it('adds what was configured', () => {
     const fields = new Map<string, PodFields>([
       [

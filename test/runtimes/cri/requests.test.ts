@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { isKubelets, isNodeCritical, requestBytes } from '../../../src/runtimes/cri/requests.ts';
+import {
+  isBestEffort,
+  isKubelets,
+  isNodeCritical,
+  requestBytes,
+} from '../../../src/runtimes/cri/requests.ts';
 
 const GI = 2 ** 30;
 /** 16 Gi of memory. */
@@ -42,6 +47,19 @@ describe('isNodeCritical', () => {
     const other = { oomScoreAdj: 900, limitBytes: 0 };
     expect(isNodeCritical('kubepods/burstable/pod1', [other])).toBe(false);
     expect(isNodeCritical('kubepods/burstable/pod1', [other, ...kept])).toBe(true);
+  });
+});
+
+describe('isBestEffort', () => {
+  it.each<[string, boolean]>([
+    ['kubepods/besteffort/pod1', true],
+    ['kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1.slice', true],
+    ['node/kubepods/besteffort/pod1', true],
+    ['kubepods/burstable/pod1', false],
+    ['kubepods/pod1/besteffort', false],
+    ['besteffort/pod1', false],
+  ])('%s: %s', (cgroup, expected) => {
+    expect(isBestEffort(cgroup)).toBe(expected);
   });
 });
 
