@@ -28,6 +28,8 @@ export interface ContainerObservation {
   readonly request: Quantity;
   /** Of the resource in question, bytes; undefined where it is not known. */
   readonly usedBytes: number | undefined;
+  /** When that was read, monotonic ms; left out where it was with the pod. */
+  readonly atMs?: number;
 }
 
 /** A pod as it was seen at one instant: all that ranking and protection need. */
@@ -64,10 +66,11 @@ export interface PodObservation {
   readonly hasStats?: boolean;
   /**
    * Its containers with their use of a resource, where it is known to be made of some; undefined where what each
-   * uses of that one is not known.
+   * uses of that one is not known. A decision waits for it unless it is to be `exact`, which may take longer.
    */
   readonly containers?: (
     resource: 'memory' | 'ephemeral-storage',
+    how?: 'exact',
   ) => readonly ContainerObservation[] | undefined;
   /** What `pids` counts; tasks where it is left out. */
   readonly pidsAre?: 'tasks' | 'processes';

@@ -9,6 +9,7 @@ import { pathIn } from '../kernel/hierarchy.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
 import type { RuntimePod } from '../ports/pod-directory.ts';
 import type { EvictProgress, EvictRequest } from '../ports/runtime.ts';
+import { memoryBelow } from '../runtimes/cgroup/container-memory.ts';
 import { cgroupRuntime, type PodSelection } from '../runtimes/cgroup/runtime.ts';
 import type { ClaimedPod, Doubt } from '../runtimes/shared/claims.ts';
 import {
@@ -112,6 +113,7 @@ export function runtimeOf(
     },
     pathOf,
     isHosts: isHostsOwn,
+    memoryBelow: (path, how) => memoryBelow(node.directory, path, how),
     diskOf,
     watch: (pod, request, progress$) => holding(progress$, request, pod, leftOver),
     scheduler,

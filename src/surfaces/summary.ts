@@ -238,7 +238,7 @@ function containerStats(
 ): readonly ContainerStats[] {
   const devices = devicesOf(model);
   const memory = new Map(
-    seen.containers?.('memory')?.map(({ name, usedBytes }) => [name, usedBytes]) ?? [],
+    seen.containers?.('memory', 'exact')?.map((container) => [container.name, container]) ?? [],
   );
   const time = (atMs: number): string => timeOf({ disks, ...context }, atMs);
   const found = (known?.containers ?? []).flatMap(({ id, name }) => {
@@ -265,12 +265,12 @@ function containerStats(
         inodes: total([sum(of, 'inodes'), rest(of, 'inodes')]),
       }),
     });
-    const usedBytes = memory.get(name);
+    const { usedBytes, atMs = seen.atMs } = memory.get(name) ?? {};
     return {
       name,
       ...(usedBytes === undefined
         ? {}
-        : { memory: { time: time(seen.atMs), workingSetBytes: usedBytes } }),
+        : { memory: { time: time(atMs), workingSetBytes: usedBytes } }),
       ...(disk === undefined ? {} : { rootfs: part('root'), logs: part('logs') }),
     };
   });

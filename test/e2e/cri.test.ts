@@ -1,5 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { askDaemon } from '../../src/commands/ask.ts';
+import type { Summary } from '../../src/core/kubernetes.ts';
+import { MI } from '../kernel/support/node.ts';
 import { askedRuntimeContract, runtimeContract } from '../runtimes/contract.ts';
 import { describeWith } from '../support/skip.ts';
 import { costStory } from './cost-story.ts';
@@ -39,6 +43,40 @@ describeWith(NEEDS, 'containerd', () => {
     leak.begin();
     expect(await daemon.ended(1)).toMatchObject([{ pod: leak.name, outcome: 'evicted' }]);
     await isGone(host, leak);
+    await isAlive(host, web);
+  });
+
+  it('tells the memory of each container, and names the one that a pod was evicted for', async () => {
+    const { holds, leaks, watch, knows } = stage(host);
+    const web = await holds('web', 40);
+    const uid = randomUUID();
+    // BestEffort, whatever the OOM killer is told of it: it asks for nothing.
+    const podCgroup = `kubepods/besteffort/pod${uid}`;
+    const leak = await leaks('leak', { mib: 600, pauseSeconds: 0.05, uid, podCgroup });
+    const daemon = await watch();
+    await knows(daemon, [web, leak]);
+    const { pods } = JSON.parse(await askDaemon(daemon.socketPath, '/stats/summary')) as Summary;
+    const stats = pods?.find(({ podRef }) => `${podRef.namespace}/${podRef.name}` === web.name);
+    const [whole = 0, main = 0] = [stats?.memory, stats?.containers?.[0]?.memory].map(
+      (memory) => memory?.workingSetBytes ?? 0,
+    );
+    expect(stats?.containers?.map(({ name }) => name)).toEqual(['main']);
+    expect(main).toBeGreaterThan(40 * MI);
+    // The rest is the sandbox's own.
+    expect(main).toBeLessThanOrEqual(whole);
+    expect((await daemon.status()).pods.map(({ name }) => name).sort()).toEqual(
+      [web.name, leak.name].sort(),
+    );
+    leak.begin();
+    const [eviction] = await daemon.ended(1);
+    expect(eviction).toMatchObject({
+      pod: leak.name,
+      outcome: 'evicted',
+      annotations: { offending_containers: 'main', starved_resource: 'memory' },
+    });
+    const [, usedKi] =
+      /Container main was using (\d+)Ki, request is 0, /.exec(eviction?.message ?? '') ?? [];
+    expect(Number(usedKi)).toBeGreaterThan(200 * 1024);
     await isAlive(host, web);
   });
   softStories(() => host);

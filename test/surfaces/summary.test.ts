@@ -251,18 +251,18 @@ describe('a pod of a summary', () => {
   });
 
   it('has the memory of its containers where each has its own', () => {
-    const containers: PodObservation['containers'] = (resource) =>
-      resource === 'memory'
+    const containers: PodObservation['containers'] = (resource, how) =>
+      resource === 'memory' && how === 'exact'
         ? [
             { name: 'app', request: { nano: 0n, format: 'binary' }, usedBytes: 20 * MI },
-            { name: 'proxy', request: { nano: 0n, format: 'binary' }, usedBytes: undefined },
+            { name: 'proxy', request: { nano: 0n, format: 'binary' }, usedBytes: MI, atMs: 10_000 },
           ]
         : undefined;
     const one = { ...KNOWN.model, pods: [{ ...SEEN, containers }] };
     const [stats] = summaryDocument(one, KNOWN.context).pods ?? [];
-    expect(stats?.containers?.map(({ memory }) => memory?.workingSetBytes)).toEqual([
-      20 * MI,
-      undefined,
+    expect(stats?.containers?.map(({ memory }) => memory)).toEqual([
+      { time: READ_AT, workingSetBytes: 20 * MI },
+      { time: '2026-01-01T12:00:00.000Z', workingSetBytes: MI },
     ]);
   });
 

@@ -106,8 +106,8 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
     }
     const asked = [...byPod].flatMap(([id, own]) => {
       const sandbox = byId.get(id);
-      if (sandbox === undefined || !tellsMore(sandbox, ofSandboxes.get(id))) return [];
-      return own.filter(isRunning);
+      const isPlaced = ofSandboxes.get(sandbox?.id ?? '')?.parent !== undefined;
+      return isPlaced ? own.filter(isRunning) : [];
     });
     await learn(asked, ofContainers, (containerId) =>
       client.call('ContainerStatus', { containerId, verbose: true }),
@@ -148,12 +148,6 @@ function parentOf(cgroup: string): string {
   return cgroup.slice(0, Math.max(0, cgroup.lastIndexOf('/')));
 }
 
-/** Whether its containers tell what the sandbox does not: a kubelet's requests, or where the pod is. */
-function tellsMore({ metadata }: Sandbox, said: Said | undefined): boolean {
-  const { parent } = said ?? {};
-  return parent !== undefined && (isKubelets(parent) || !bearsUid(parent, metadata?.uid ?? ''));
-}
-
 /** What it was asked for; a kubelet asks by an id, and newer ones say beside it what that was made of. */
 function imageOf({ image }: Container): string {
   const { userSpecifiedImage = '', image: asked = '' } = image ?? {};
@@ -180,7 +174,7 @@ function podOf(
   const containers = own.map((container) => {
     const its = ofContainers.get(container.id);
     const bytes = requestOf(parent, its, machineMemoryBytes);
-    return containerOf(container, isOwn ? undefined : its?.own, bytes);
+    return containerOf(container, its?.own, bytes);
   });
   const resources = own.flatMap((container) => ofContainers.get(container.id)?.resources ?? []);
   const { cgroups, doubt } = isOwn

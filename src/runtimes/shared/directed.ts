@@ -17,7 +17,7 @@ import type { PodDirectory, PodListing, RuntimePod } from '../../ports/pod-direc
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
 import { type ClaimedPod, type ClaimInputs, claimsOf, type Doubt } from './claims.ts';
 import { type Ending, type EndingNotice, endingOf } from './ending.ts';
-import { containersOf, evictMembers, mergedObservation } from './members.ts';
+import { containersOf, evictMembers, type MemoryBelow, mergedObservation } from './members.ts';
 import { oncePerPod } from './once-per-pod.ts';
 import { reused } from './same.ts';
 
@@ -27,6 +27,7 @@ export interface DirectedInputs extends ClaimInputs {
   readonly directory: PodDirectory;
   /** Tells it which cgroups are pods, and which are none whatever else says so. */
   readonly select: (pods: readonly ClaimedPod[], doubts: readonly Doubt[]) => void;
+  readonly memoryBelow?: MemoryBelow | undefined;
   /** What a pod uses of the disks; undefined where it is not known. A kill may wait for it. */
   readonly diskOf?: ((pod: RuntimePod) => DiskFields | undefined) | undefined;
   /** Looks on while a pod is ended. */
@@ -124,9 +125,12 @@ interface Group {
 
 function joiner(
   claimedAt: (path: string) => ClaimedPod | undefined,
-  { cgroups, pathOf, diskOf, watch = (_pod, _request, progress$) => progress$ }: DirectedInputs,
+  inputs: DirectedInputs,
   ending: Ending,
 ): Joiner {
+  const { cgroups, pathOf, diskOf, watch = (_pod, _request, progress$) => progress$ } = inputs;
+  const { memoryBelow = () => undefined, scheduler } = inputs;
+  const memory = { pathOf, pathIn, memoryBelow, nowMs: () => scheduler.now() };
   let groups: ReadonlyMap<string, Group> = new Map();
   /** Those that are being ended, by the pod's own id. */
   const inFlight = new Map<string, Group>();
@@ -151,7 +155,7 @@ function joiner(
       const joined = new Map<string, Group>();
       const pods = [...found].map(([claimed, members]) => {
         const merged = mergedObservation(members);
-        const containers = containersOf(claimed.pod, pathOf, members, pathIn);
+        const containers = containersOf(claimed.pod, members, memory);
         const ids = members.map(({ id }) => id);
         const group = groupOf(claimed, ids, merged.id);
         if (claimed.paths.length > 1) joined.set(group.id, group);

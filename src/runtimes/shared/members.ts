@@ -1,7 +1,8 @@
 /** A pod that is made of several cgroups: read as one, and ended as one. */
 import { createHash } from 'node:crypto';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
-import type { PodObservation, QosClass } from '../../core/pod.ts';
+import type { ContainerObservation, PodObservation, QosClass } from '../../core/pod.ts';
+import type { Quantity } from '../../core/quantity.ts';
 import type { RuntimePod } from '../../ports/pod-directory.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../ports/runtime.ts';
 import { NO_PROCESS } from './protection.ts';
@@ -38,29 +39,58 @@ export function mergedObservation(members: readonly PodObservation[]): PodObserv
   };
 }
 
+/** How many containers of a pod are read for one decision, which waits for that. */
+const MOST_READ = 32;
+
+/** What a cgroup below a pod's uses, bytes, by its path as observations have it; undefined where it cannot be read. */
+export type MemoryBelow = (path: string, how: 'quick' | 'exact') => number | undefined;
+
+/** How the memory of a pod's containers is found. */
+export interface ContainerMemory {
+  /** The path of a cgroup as the members have it. */
+  readonly pathOf: (cgroup: string) => string | undefined;
+  /** The same of a member's id. */
+  readonly pathIn: (id: string) => string;
+  readonly memoryBelow: MemoryBelow;
+  readonly nowMs: () => number;
+}
+
 /**
- * The containers of a pod with what each uses, where each has a cgroup of its own; undefined where not.
- *
- * @param pathOf the path of a cgroup as `members` have it
- * @param pathIn the same of a member's id
+ * The containers of a pod with what each uses, where each has a cgroup of its own: a member, or one below a member,
+ * which is read when somebody asks. Undefined where not.
  */
 export function containersOf(
   { containers }: RuntimePod,
-  pathOf: (cgroup: string) => string | undefined,
   members: readonly PodObservation[],
-  pathIn: (id: string) => string,
+  memory: ContainerMemory,
 ): PodObservation['containers'] {
   const running = containers.filter(({ isRunning }) => isRunning);
   if (running.length === 0 || running.some(({ cgroup }) => cgroup === undefined)) return undefined;
-  return (resource) => {
+  return (resource, how) => {
     if (resource !== 'memory') return undefined;
-    const byPath = new Map(members.map((member) => [pathIn(member.id), member]));
-    return running.flatMap(({ name, cgroup = '' }) => {
-      const member = byPath.get(pathOf(cgroup) ?? '');
-      if (member === undefined) return [];
-      const request = { nano: member.memoryRequestNano, format: 'binary' } as const;
-      return [{ name, request, usedBytes: member.workingSetBytes }];
+    const seen = new Map(members.map((member) => [memory.pathIn(member.id), member]));
+    const placed = running.flatMap((container) => {
+      const path = memory.pathOf(container.cgroup ?? '');
+      return path === undefined ? [] : [{ container, path, member: seen.get(path) }];
     });
+    if (placed.filter(({ member }) => member === undefined).length > MOST_READ) return undefined;
+    const found = placed.flatMap(({ container, path, member }): readonly ContainerObservation[] => {
+      const { name, memoryRequest } = container;
+      if (member !== undefined) {
+        const request = { nano: member.memoryRequestNano, format: 'binary' } as const;
+        return [{ name, request, usedBytes: member.workingSetBytes }];
+      }
+      const above = [...seen].find(([one]) => path.startsWith(`${one}/`))?.[1];
+      if (above === undefined) return [];
+      // What is said of the pod as a whole is about the one that it is made of.
+      const isAlone = running.length === 1;
+      const whole: Quantity = { nano: isAlone ? above.memoryRequestNano : 0n, format: 'binary' };
+      const request = isAlone ? whole : (memoryRequest ?? whole);
+      const usedBytes = memory.memoryBelow(path, how ?? 'quick');
+      return [{ name, request, usedBytes, atMs: memory.nowMs() }];
+    });
+    const isKnown = found.some(({ usedBytes }) => usedBytes !== undefined);
+    return isKnown ? found : undefined;
   };
 }
 

@@ -58,6 +58,7 @@ function play(
       ),
     pathOf: (cgroup) => cgroup,
     isHosts: () => false,
+    memoryBelow: (path) => (path === 'kubepods/p/app' ? 6 : undefined),
     scheduler,
     note: (notice) => notices.push(notice),
   });
@@ -186,6 +187,30 @@ describe('a pod of several cgroups', () => {
     const request = { ...REQUEST, podId: before };
     runtime.evict(request).subscribe();
     expect(said.slice(1)).toEqual([`end ${before} 0`]);
+  });
+});
+
+describe('a pod whose containers have cgroups below its own', () => {
+  const WEB = runtimePod('web', {
+    cgroups: ['kubepods/p'],
+    containers: [runtimeContainer('app', { cgroup: 'kubepods/p/app' })],
+  });
+
+  it('is one cgroup that may be evicted, and each container has its memory', () => {
+    marbles((testing) => {
+      const { runtime, said } = play(testing, {
+        listings$: of(listed(WEB)),
+        observed: () => [at('kubepods/p@1', { memoryRequestNano: 4n })],
+      });
+      const [seen, ...others] = runtime.observePods();
+      expect(others).toEqual([]);
+      const request = { nano: 4n, format: 'binary' };
+      expect(seen?.containers?.('memory')).toStrictEqual([
+        { name: 'app', request, usedBytes: 6, atMs: 0 },
+      ]);
+      expect(said).toEqual(['select kubepods/p not ']);
+      runtime.close();
+    });
   });
 });
 

@@ -1,5 +1,5 @@
 import { NEVER, Observable, of, throwError } from 'rxjs';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { PodObservation } from '../../../src/core/pod.ts';
 import type { EvictProgress, EvictRequest, Runtime } from '../../../src/ports/runtime.ts';
 import {
@@ -85,8 +85,18 @@ describe('mergedObservation', () => {
 });
 
 describe('containersOf', () => {
-  const pathOf = (cgroup: string) => cgroup;
-  const pathIn = (id: string) => id.slice(0, id.lastIndexOf('@'));
+  const read: string[] = [];
+  const used: Record<string, number> = { 'kubepods/p/a': 7, 'kubepods/p/b': 8 };
+  const MEMORY = {
+    pathOf: (cgroup: string) => cgroup,
+    pathIn: (id: string) => id.slice(0, id.lastIndexOf('@')),
+    memoryBelow: (path: string, how: string) => {
+      read.push(how === 'quick' ? path : `${path} ${how}`);
+      return used[path];
+    },
+    nowMs: () => 9,
+  };
+  beforeEach(() => read.splice(0));
 
   it('tells what each container uses and asks for', () => {
     const pod = runtimePod('shop', {
@@ -96,7 +106,7 @@ describe('containersOf', () => {
       member('docker/a@1', { workingSetBytes: 1, memoryRequestNano: 2n }),
       member('docker/b@2', { workingSetBytes: undefined }),
     ];
-    const containers = containersOf(pod, pathOf, members, pathIn);
+    const containers = containersOf(pod, members, MEMORY);
     expect(containers?.('memory')).toStrictEqual([
       { name: 'a', request: { nano: 2n, format: 'binary' }, usedBytes: 1 },
       { name: 'b', request: { nano: 1n, format: 'binary' }, usedBytes: undefined },
@@ -108,10 +118,51 @@ describe('containersOf', () => {
     const own = runtimeContainer('a');
     const lost = runtimeContainer('b', { cgroup: undefined });
     const of = (...containers: ReturnType<typeof runtimeContainer>[]) =>
-      containersOf(runtimePod('shop', { containers }), pathOf, [], pathIn);
+      containersOf(runtimePod('shop', { containers }), [], MEMORY);
     expect(of(own, lost)).toBeUndefined();
     expect(of()).toBeUndefined();
     expect(of(own, { ...lost, isRunning: false })).toBeDefined();
+  });
+
+  describe('whose cgroups lie below the pod’s', () => {
+    const POD = member('kubepods/p@1', { memoryRequestNano: 5n });
+    const below = (name: string, overrides = {}) =>
+      runtimeContainer(name, { cgroup: `kubepods/p/${name}`, ...overrides });
+    const of = (...containers: ReturnType<typeof runtimeContainer>[]) =>
+      containersOf(runtimePod('shop', { containers }), [POD], MEMORY);
+    const nano = (bytes: bigint) => ({ nano: bytes, format: 'binary' as const });
+
+    it('are read when somebody asks, each once, with what each asks for', () => {
+      const asks = { memoryRequest: nano(3n) };
+      const containers = of(below('a', asks), below('b'), below('lost'));
+      expect(read).toEqual([]);
+      expect(containers?.('memory')).toStrictEqual([
+        { name: 'a', request: nano(3n), usedBytes: 7, atMs: 9 },
+        { name: 'b', request: nano(0n), usedBytes: 8, atMs: 9 },
+        { name: 'lost', request: nano(0n), usedBytes: undefined, atMs: 9 },
+      ]);
+      expect(read).toEqual(['kubepods/p/a', 'kubepods/p/b', 'kubepods/p/lost']);
+      expect(of(below('a'))?.('memory', 'exact')).toMatchObject([{ usedBytes: 7 }]);
+      expect(read.at(-1)).toBe('kubepods/p/a exact');
+    });
+
+    it('have the pod’s request where there is one', () => {
+      const containers = of(
+        below('a', { memoryRequest: nano(3n) }),
+        below('b', { isRunning: false }),
+      );
+      expect(containers?.('memory')).toMatchObject([{ name: 'a', request: nano(5n) }]);
+    });
+
+    it('are not told where none can be read, or there are too many, or they lie elsewhere', () => {
+      expect(of(below('lost'))?.('memory')).toBeUndefined();
+      expect(of(below('a', { cgroup: 'kubepods/pa' }))?.('memory')).toBeUndefined();
+      expect(read).toEqual(['kubepods/p/lost']);
+      const many = (count: number) => Array.from({ length: count }, () => below('a'));
+      expect(of(...many(33))?.('memory')).toBeUndefined();
+      expect(read).toHaveLength(1);
+      expect(of(...many(32))?.('memory')).toHaveLength(32);
+    });
   });
 });
 
