@@ -29,7 +29,7 @@ import { execute } from './actions/executor.ts';
 import type { Settings } from './config/settings.ts';
 import type { EvictionOutcome } from './core/decision.ts';
 import { snapshotOf } from './core/persistence.ts';
-import { decisionsOf, evictionPipeline } from './core/pipeline.ts';
+import { decisionsOf, evictionPipeline, type WakeReason } from './core/pipeline.ts';
 import { thresholdId } from './core/threshold.ts';
 import {
   cgroupIn,
@@ -69,6 +69,7 @@ import {
   oomNoticesOf,
   readyOf,
   turnEvent,
+  wakeReasons,
 } from './daemon/streams.ts';
 import {
   type Current,
@@ -221,9 +222,9 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
       {
         wakeups$: merge(
           of('start'),
-          readNow$,
-          notices$.pipe(filter(({ kind }) => kind !== 'path')),
-          measured$,
+          readNow$.pipe(map((): WakeReason => 'asked')),
+          notices$.pipe(mergeMap(wakeReasons)),
+          measured$.pipe(map((): WakeReason => 'measured')),
         ),
         outcomes$,
         reclaimed$,

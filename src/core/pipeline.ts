@@ -30,12 +30,18 @@ export const WAKEUP_INTERVAL_MS = 1;
 /** The shortest time between two polls while no pod may be evicted, ms. */
 export const IMPOSSIBLE_POLL_MS = 100;
 
+/**
+ * What says "read now": the kernel (`wakeup`), that something else was measured, such as a filesystem, or whoever
+ * runs the pipeline (`asked`), since what it reads has changed.
+ */
+export type WakeReason = 'wakeup' | 'measured' | 'asked';
+
 /** Why a sample was taken. `start` is the first, `due` a poll or the end of a period. */
-export type ReadReason = 'start' | 'wakeup' | 'outcome' | 'reclaimed' | 'due';
+export type ReadReason = WakeReason | 'start' | 'outcome' | 'reclaimed' | 'due';
 
 /** What the pipeline is fed with, and how it reads. Reading never throws. */
 export interface PipelineInputs {
-  /** "Read now": carries no value. The first one starts the pipeline. */
+  /** "Read now", by what a {@link WakeReason} says, else by the kernel. The first one starts the pipeline. */
   readonly wakeups$: Observable<unknown>;
   readonly outcomes$: Observable<EvictionOutcome>;
   /** Emits where a collection that was decided has ended; left out where there are none. */
@@ -93,7 +99,7 @@ export function evictionPipeline(
 ): Observable<Turn> {
   const wakeups$ = inputs.wakeups$.pipe(
     coalesce(WAKEUP_BURST, WAKEUP_INTERVAL_MS, scheduler),
-    map((): Input => ({ reason: 'wakeup' })),
+    map((value): Input => ({ reason: wakeReason(value) })),
   );
   const outcomes$ = inputs.outcomes$.pipe(
     map((outcome): Input => ({ reason: 'outcome', outcome })),
@@ -108,8 +114,12 @@ export function evictionPipeline(
   );
 }
 
+function wakeReason(value: unknown): WakeReason {
+  return value === 'measured' || value === 'asked' ? value : 'wakeup';
+}
+
 type Input =
-  | { readonly reason: 'wakeup' | 'reclaimed' }
+  | { readonly reason: WakeReason | 'reclaimed' }
   | { readonly reason: 'outcome'; readonly outcome: EvictionOutcome };
 
 function takeTurn(
@@ -193,7 +203,8 @@ function pollAfterMs(
  */
 function arePodsDue(nowMs: number, last: Turn, input: Input | Due): boolean {
   if (input === DUE) return nowMs >= last.podsDueAtMs;
-  if (input.reason !== 'wakeup' || last.state.noCandidateAtMs === undefined) return false;
+  const isWakeup = input.reason !== 'outcome' && input.reason !== 'reclaimed';
+  if (!isWakeup || last.state.noCandidateAtMs === undefined) return false;
   const { atMs, tookMs } = last.podsRead;
   const gapMs = Math.min(Math.max(POLL_PACES.memory.floorMs, tookMs * READ_SHARE), RANK_AGAIN_MS);
   return nowMs - atMs >= gapMs;

@@ -13,7 +13,7 @@ import {
   withLatestFrom,
 } from 'rxjs';
 import type { EvictDecision } from '../actions/evict.ts';
-import type { Turn } from '../core/pipeline.ts';
+import type { Turn, WakeReason } from '../core/pipeline.ts';
 import type { FilesystemName } from '../core/signal.ts';
 import { thresholdId } from '../core/threshold.ts';
 import type { FilesystemNotice } from '../ports/filesystem.ts';
@@ -124,6 +124,13 @@ export function turnEvent(
     troubles: new Map([...view.troubles(), [PODS, podsTrouble()]]),
     dryRun: settings.dryRun,
   };
+}
+
+/** What a notice has the pipeline read for: nothing where it only tells how a threshold is followed. */
+export function wakeReasons(notice: MemcgNotice): readonly WakeReason[] {
+  if (notice.kind === 'path') return [];
+  // None of the kernel's: armed anew.
+  return [notice.events === 0 ? 'asked' : 'wakeup'];
 }
 
 /** What the kernel's OOM killer does: looked for at each turn, and when the node runs out of memory. */

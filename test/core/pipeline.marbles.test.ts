@@ -107,6 +107,25 @@ describe('evictionPipeline', () => {
     });
   });
 
+  it('says what each wake-up was for: the kernel’s unless it is told otherwise', () => {
+    marbles((helpers) => {
+      const wakeups$ = helpers.hot(' w---m---a---x', {
+        w: 'start',
+        m: 'measured',
+        a: 'asked',
+        x: 'anything',
+      });
+      const until = '               ^------------!';
+      const { turns$ } = play(helpers, { wakeups$, pollAfterMs: 50 });
+      helpers.expectObservable(said(turns$), until).toBe('s---m---a---x', {
+        s: 'start calm',
+        m: 'measured calm',
+        a: 'asked calm',
+        x: 'wakeup calm',
+      });
+    });
+  });
+
   it('takes along whether space is held that a pod left', () => {
     marbles((helpers) => {
       const wakeups$ = helpers.hot('--w---w--');
