@@ -12,6 +12,7 @@ import {
 import type { GroupWatch } from '../../kernel/new-groups.ts';
 import type { PodDirectory, RuntimeContainer, RuntimePod } from '../../ports/pod-directory.ts';
 import { listingsOf } from '../shared/listings.ts';
+import { type Known, type Questions, questions } from '../shared/questions.ts';
 import { keptLabels, keptName } from '../shared/texts.ts';
 import type { CriClient } from './client.ts';
 import { imageNames } from './image-names.ts';
@@ -38,8 +39,8 @@ const STOP_MARGIN_MS = 2000;
 /** How many sandboxes and containers are looked at. */
 const MOST_LISTED = 20_000;
 
-/** How many sandboxes and containers are asked for their cgroups at a time. */
-const ASKED_AT_ONCE = 8;
+/** How long a sandbox may take to say where it is, ms: containerd itself waits 2 s for a shim that hangs. */
+const SANDBOX_DEADLINE_MS = 4000;
 
 interface Metadata {
   readonly name: string;
@@ -80,11 +81,36 @@ export interface CriDirectoryInputs {
 
 const NANO = 1_000_000_000n;
 
-/** Of a sandbox only one that is ready runs anything. */
+/** A sandbox with its containers. */
+interface Pod {
+  readonly sandbox: Sandbox;
+  readonly own: readonly Named[];
+}
+
+/** What was learned of sandboxes and containers beyond what the lists say. */
+interface Learned {
+  readonly sandboxes: Questions<Said>;
+  readonly containers: Questions<Said>;
+}
+
+/**
+ * Of a sandbox only one that is ready runs anything. Containers are asked first where they are: a runtime tells of
+ * them without the shim, which may hang, and of the sandbox with it.
+ */
 export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
   const { client, scheduler, groups } = inputs;
-  const ofSandboxes = new Map<string, Said>();
-  const ofContainers = new Map<string, Said>();
+  const asking = (method: string, key: string, deadlineMs?: number): Questions<Said> =>
+    questions({
+      scheduler,
+      ask: (id) =>
+        client
+          .call<VerboseStatus>(method, { [key]: id, verbose: true }, deadlineMs)
+          .then((status) => saidIn(status, id), unlessGone),
+    });
+  const learned: Learned = {
+    sandboxes: asking('PodSandboxStatus', 'podSandboxId', SANDBOX_DEADLINE_MS),
+    containers: asking('ContainerStatus', 'containerId'),
+  };
   const names = imageNames(client);
   const list = async (): Promise<readonly RuntimePod[]> => {
     const [{ items }, { containers }] = await Promise.all([
@@ -92,11 +118,7 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
       client.call<{ readonly containers: readonly Container[] }>('ListContainers'),
     ]);
     const ready = items.filter(({ state }) => state === 'SANDBOX_READY').slice(0, MOST_LISTED);
-    await learn(ready, ofSandboxes, (podSandboxId) =>
-      client.call('PodSandboxStatus', { podSandboxId, verbose: true }),
-    );
     names.learn(containers.slice(0, MOST_LISTED).map(imageOf));
-    const byId = new Map(ready.map((sandbox) => [sandbox.id, sandbox]));
     const byPod = new Map<string, Named[]>();
     for (const one of containers.slice(0, MOST_LISTED)) {
       const container = { ...one, imageName: names.nameOf(imageOf(one)) };
@@ -104,18 +126,9 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
       if (ofPod === undefined) byPod.set(container.podSandboxId, [container]);
       else ofPod.push(container);
     }
-    const asked = [...byPod].flatMap(([id, own]) => {
-      const sandbox = byId.get(id);
-      const isPlaced = ofSandboxes.get(sandbox?.id ?? '')?.parent !== undefined;
-      return isPlaced ? own.filter(isRunning) : [];
-    });
-    await learn(asked, ofContainers, (containerId) =>
-      client.call('ContainerStatus', { containerId, verbose: true }),
-    );
-    const pods = ready.flatMap(
-      (sandbox) =>
-        podOf(inputs, sandbox, byPod.get(sandbox.id) ?? [], ofSandboxes, ofContainers) ?? [],
-    );
+    const all = ready.map((sandbox): Pod => ({ sandbox, own: byPod.get(sandbox.id) ?? [] }));
+    await learn(all, learned);
+    const pods = all.flatMap((pod) => podOf(inputs, pod, learned) ?? []);
     groups.follow(parentsOf(pods));
     return pods;
   };
@@ -126,7 +139,7 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
   const told = (method: string, request: object, deadlineMs: number): Observable<never> =>
     defer(() => from(client.call(method, request, deadlineMs))).pipe(ignoreElements());
   return {
-    listings$: listingsOf({ list, changes$, eachMs: LIST_EACH_MS, scheduler }),
+    listings$: listingsOf({ list, changes$, eachMs: () => LIST_EACH_MS, scheduler }),
     settle: ({ id }) => told('StopPodSandbox', { podSandboxId: id }, SETTLE_DEADLINE_MS),
     stop: ({ id }, gracePeriodMs) =>
       defer(() => from(stopPod(client, id, gracePeriodMs))).pipe(ignoreElements()),
@@ -148,6 +161,34 @@ function parentOf(cgroup: string): string {
   return cgroup.slice(0, Math.max(0, cgroup.lastIndexOf('/')));
 }
 
+/** Asks about those that are new, and forgets those that are gone. */
+async function learn(all: readonly Pod[], learned: Learned): Promise<void> {
+  const { sandboxes, containers } = learned;
+  await containers.learn(all.flatMap(({ own }) => own.filter(isRunning)).map(({ id }) => id));
+  const unplaced = all.filter(
+    ({ sandbox, own }) =>
+      toldOf(sandboxes, sandbox.id) !== undefined || placeIn(sandbox, own, learned) === undefined,
+  );
+  await sandboxes.learn(unplaced.map(({ sandbox }) => sandbox.id));
+}
+
+function toldOf(asked: Questions<Said>, id: string): Said | undefined {
+  const known = asked.of(id);
+  return known.kind === 'told' ? known.answer : undefined;
+}
+
+/** The pod's cgroup as its containers tell of it, where it is the pod's own. */
+function placeIn(
+  { metadata }: Sandbox,
+  own: readonly Container[],
+  { containers }: Learned,
+): string | undefined {
+  return own
+    .filter(isRunning)
+    .map(({ id }) => toldOf(containers, id)?.parent)
+    .find((parent) => parent !== undefined && bearsUid(parent, metadata?.uid ?? ''));
+}
+
 /** What it was asked for; a kubelet asks by an id, and newer ones say beside it what that was made of. */
 function imageOf({ image }: Container): string {
   const { userSpecifiedImage = '', image: asked = '' } = image ?? {};
@@ -158,28 +199,40 @@ function isRunning({ state }: Container): boolean {
   return state === 'CONTAINER_RUNNING';
 }
 
+/** Undefined for what has gone meanwhile, and for what is still being asked about for the first time. */
 function podOf(
   { machineMemoryBytes }: CriDirectoryInputs,
-  { id, metadata, labels, annotations }: Sandbox,
-  own: readonly Named[],
-  ofSandboxes: ReadonlyMap<string, Said>,
-  ofContainers: ReadonlyMap<string, Said>,
+  { sandbox, own }: Pod,
+  learned: Learned,
 ): RuntimePod | undefined {
-  if (metadata === null) return undefined;
-  const { name, uid } = metadata;
-  const namespace = keptName(metadata.namespace);
-  const said = ofSandboxes.get(id);
-  const parent = said?.parent ?? '';
+  const { id, metadata, labels, annotations } = sandbox;
+  const { name, uid, namespace: given } = metadata ?? { name: id, uid: id, namespace: '' };
+  const namespace = keptName(given);
+  const place = placeIn(sandbox, own, learned);
+  const ofSandbox = place === undefined ? learned.sandboxes.of(id) : undefined;
+  if (ofSandbox?.kind === 'gone' || ofSandbox?.kind === 'waiting') return undefined;
+  const said = ofSandbox?.kind === 'told' ? ofSandbox.answer : undefined;
+  const parent = place ?? said?.parent ?? '';
   const isOwn = bearsUid(parent, uid);
-  const containers = own.map((container) => {
-    const its = ofContainers.get(container.id);
-    const bytes = requestOf(parent, its, machineMemoryBytes);
-    return containerOf(container, its?.own, bytes);
+  const asksMore = isKubelets(parent) || !isOwn;
+  const ofOwn = new Map(own.map((one) => [one.id, learned.containers.of(one.id)]));
+  const isMissing = (kind: Known<Said>['kind']) => (one: Container) =>
+    asksMore && isRunning(one) && ofOwn.get(one.id)?.kind === kind;
+  if (said?.parent !== undefined || place !== undefined) {
+    if (own.some(isMissing('waiting'))) return undefined;
+  }
+  const kept = own.filter((one) => !isMissing('gone')(one));
+  const resources = new Map(
+    kept.map((one) => [one.id, toldOf(learned.containers, one.id)?.resources] as const),
+  );
+  const containers = kept.map((container) => {
+    const its = toldOf(learned.containers, container.id);
+    return containerOf(container, its?.own, requestOf(parent, its, machineMemoryBytes));
   });
-  const resources = own.flatMap((container) => ofContainers.get(container.id)?.resources ?? []);
   const { cgroups, doubt } = isOwn
     ? { cgroups: [parent], doubt: undefined }
     : apart(said, containers);
+  const silent = kept.find(isMissing('failed'));
   return {
     id,
     namespace,
@@ -187,8 +240,15 @@ function podOf(
     uid: keptName(uid),
     owner: ownerOf(namespace, keptName(name), labels),
     cgroups,
-    doubt,
-    isCritical: isNodeCritical(parent, resources),
+    doubt:
+      (metadata === null ? 'the runtime does not say what it is called' : undefined) ??
+      silenceOf('it', ofSandbox) ??
+      (silent && silenceOf(`its container ${silent.id}`, ofOwn.get(silent.id))) ??
+      doubt,
+    isCritical: isNodeCritical(
+      parent,
+      [...resources.values()].flatMap((one) => one ?? []),
+    ),
     labels: keptLabels(labels),
     annotations: keptLabels(annotations),
     containers,
@@ -204,6 +264,13 @@ function requestOf(
   if (isBestEffort(parent)) return 0;
   const isRequest = isKubelets(parent) && its?.resources !== undefined;
   return isRequest ? requestBytes(its.resources, machineMemoryBytes()) : undefined;
+}
+
+/** What the runtime was asked and does not tell. */
+function silenceOf(what: string, known: Known<Said> | undefined): string | undefined {
+  return known?.kind === 'failed'
+    ? `the runtime does not tell of ${what}: ${known.reason}`
+    : undefined;
 }
 
 /** Of a pod whose cgroup is not called after it, and may be others' too: the sandbox's own and its containers'. */
@@ -238,25 +305,6 @@ function containerOf(
         ? undefined
         : { nano: BigInt(memoryRequestBytes) * NANO, format: 'binary' },
   };
-}
-
-/** Asks for what is said of those that are new, and forgets those that are gone. */
-async function learn(
-  all: readonly { readonly id: string }[],
-  known: Map<string, Said>,
-  ask: (id: string) => Promise<VerboseStatus>,
-): Promise<void> {
-  const ids = new Set(all.map(({ id }) => id));
-  for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
-  const unknown = [...ids].filter((id) => !known.has(id));
-  while (unknown.length > 0) {
-    await Promise.all(
-      unknown.splice(0, ASKED_AT_ONCE).map(async (id) => {
-        const status = await ask(id).catch(unlessGone);
-        if (status !== undefined) known.set(id, saidIn(status, id));
-      }),
-    );
-  }
 }
 
 /** gRPC's number for what is not there. */

@@ -1,14 +1,18 @@
 /** The pods of a Docker Engine, or of what speaks its API: containers, each by itself or several together. */
 import Docker from 'dockerode';
 import { defer, from, ignoreElements, type SchedulerLike, tap } from 'rxjs';
-import type { Quantity } from '../../core/quantity.ts';
 import type { PodDirectory, RuntimePod } from '../../ports/pod-directory.ts';
 import { listingsOf } from '../shared/listings.ts';
+import { questions } from '../shared/questions.ts';
+import { type Details, detailsIn, entriesIn, fieldsOf } from './entries.ts';
 import { changesOf } from './events.ts';
-import { type PodGrouping, podsOf, type RunningContainer } from './pods.ts';
+import { type ListedContainer, type PodGrouping, podsOf } from './pods.ts';
 
 /** How often containers are listed although no event told of a change, ms. */
 export const LIST_EACH_MS = 10_000;
+
+/** The same at most, where one did not tell of itself. */
+const LIST_SOON_MS = 1000;
 
 /** How long a request may take, ms. */
 const REQUEST_DEADLINE_MS = 2000;
@@ -22,14 +26,9 @@ const STOP_MARGIN_MS = 10_000;
 /** How many containers are looked at. */
 const MOST_LISTED = 20_000;
 
-/** How many are asked for their details at a time. */
-const ASKED_AT_ONCE = 8;
-
 /** HTTP's number for what is as it was asked to be: a container that has stopped already. */
 const NOT_MODIFIED = 304;
 const NOT_FOUND = 404;
-
-const NANO = 1_000_000_000n;
 
 export interface DockerDirectoryInputs {
   /** The path of the engine's socket. */
@@ -41,12 +40,6 @@ export interface DockerDirectoryInputs {
   readonly grouping: PodGrouping;
 }
 
-/** What of a container does not change untold. */
-interface Details {
-  readonly processCgroup: string;
-  readonly memoryRequest: Quantity | undefined;
-}
-
 /** Of an engine only what runs is a pod. */
 export function dockerDirectory({
   socketPath,
@@ -56,42 +49,36 @@ export function dockerDirectory({
 }: DockerDirectoryInputs): PodDirectory {
   // Without a timeout of its own: that would end the stream of events, and a stop with a grace.
   const docker = new Docker({ socketPath });
-  const details = new Map<string, Details>();
+  const details = questions({
+    scheduler,
+    ask: (id) => detailsOf(docker, id, cgroupOf).catch(inWords),
+  });
   const list = async (): Promise<readonly RuntimePod[]> => {
     const [listed, podmanPods] = await Promise.all([
       docker.listContainers({ abortSignal: deadline() }),
       grouping.by === 'podman' ? podmanPodsOf(docker) : NO_PODS,
     ]);
-    const found = listed.slice(0, MOST_LISTED);
-    const ids = new Set(found.map(({ Id }) => Id));
-    for (const id of details.keys()) if (!ids.has(id)) details.delete(id);
-    const unknown = [...ids].filter((id) => !details.has(id));
-    while (unknown.length > 0) {
-      await Promise.all(
-        unknown.splice(0, ASKED_AT_ONCE).map(async (id) => {
-          const known = await detailsOf(docker, id, cgroupOf);
-          if (known !== undefined) details.set(id, known);
-        }),
-      );
-    }
-    const running = found.flatMap((container): readonly RunningContainer[] => {
-      const known = details.get(container.Id);
-      if (known === undefined) return [];
-      return [{ ...namesOf(container), ...known, podmanPod: podmanPods.get(container.Id) }];
+    const { entries, faults } = entriesIn(listed, MOST_LISTED);
+    await details.learn(entries.map(({ id }) => id));
+    const containers = entries.flatMap((entry): readonly ListedContainer[] => {
+      const known = details.of(entry.id);
+      if (known.kind === 'gone') return [];
+      return [{ ...entry, known, podmanPod: podmanPods.get(entry.id) }];
     });
-    return podsOf(running, grouping);
+    return [...podsOf(containers, grouping), ...faults];
   };
   const changes$ = changesOf(docker, scheduler).pipe(
     tap((id) => {
       // It may ask for more memory than before, or have been started anew.
-      if (id !== undefined) details.delete(id);
+      if (id !== undefined) details.again(id);
     }),
   );
   return {
     listings$: listingsOf({
       list: () => list().catch(saying(socketPath)),
       changes$,
-      eachMs: LIST_EACH_MS,
+      // Sooner where something is to be asked again.
+      eachMs: () => Math.min(LIST_EACH_MS, Math.max(LIST_SOON_MS, details.dueInMs())),
       scheduler,
     }),
     settle: (pod) => defer(() => from(stopped(docker, pod, 0))).pipe(ignoreElements()),
@@ -109,14 +96,19 @@ export function dockerDirectory({
 /** Whose socket it is, and in words what is wrong with it. */
 function saying(socketPath: string): (error: Error) => never {
   return (error) => {
-    const why =
-      error.name === 'TimeoutError'
-        ? `no answer in ${REQUEST_DEADLINE_MS} ms`
-        : error.message.startsWith('Parse Error')
-          ? 'what listens there does not speak HTTP'
-          : error.message;
-    throw new Error(`${socketPath}: ${why}`, { cause: error });
+    throw new Error(`${socketPath}: ${wordsFor(error)}`, { cause: error });
   };
+}
+
+function inWords(error: Error): never {
+  throw new Error(wordsFor(error), { cause: error });
+}
+
+function wordsFor({ name, message }: Error): string {
+  // Nothing but a deadline breaks a request off: before the answer begins the one, in it the other.
+  if (name === 'TimeoutError' || name === 'AbortError')
+    return `no answer in ${REQUEST_DEADLINE_MS} ms`;
+  return message.startsWith('Parse Error') ? 'what listens there does not speak HTTP' : message;
 }
 
 function deadline(): AbortSignal {
@@ -130,33 +122,12 @@ async function detailsOf(
   cgroupOf: DockerDirectoryInputs['cgroupOf'],
 ): Promise<Details | undefined> {
   try {
-    const { State, HostConfig } = await docker
-      .getContainer(id)
-      .inspect({ abortSignal: deadline() });
-    const processCgroup = State.Running && State.Pid > 0 ? cgroupOf(State.Pid) : undefined;
-    if (processCgroup === undefined) return undefined;
-    const reservation = HostConfig.MemoryReservation ?? 0;
-    const isReserved = Number.isSafeInteger(reservation) && reservation > 0;
-    return {
-      processCgroup,
-      memoryRequest: isReserved
-        ? { nano: BigInt(reservation) * NANO, format: 'binary' }
-        : undefined,
-    };
+    const inspected = await docker.getContainer(id).inspect({ abortSignal: deadline() });
+    return detailsIn(inspected, cgroupOf);
   } catch (error) {
     if ((error as { readonly statusCode?: number }).statusCode === NOT_FOUND) return undefined;
     throw error;
   }
-}
-
-function namesOf({
-  Id,
-  Names,
-  Image,
-  Labels,
-}: Docker.ContainerInfo): Pick<RunningContainer, 'id' | 'name' | 'image' | 'labels'> {
-  const [first = Id] = Names;
-  return { id: Id, name: first.replace(/^\//, ''), image: Image, labels: Labels };
 }
 
 type PodmanPods = ReadonlyMap<string, { readonly id: string; readonly name: string }>;
@@ -179,7 +150,7 @@ async function podmanPodsOf(docker: Docker): Promise<PodmanPods> {
   if (!Array.isArray(listed)) throw new Error('the engine is not Podman');
   return new Map(
     listed.slice(0, MOST_LISTED).flatMap((one: unknown) => {
-      const { Id, Pod, PodName } = one as Readonly<Record<string, unknown>>;
+      const { Id, Pod, PodName } = fieldsOf(one);
       const isInPod = typeof Id === 'string' && typeof Pod === 'string' && Pod !== '';
       if (!isInPod) return [];
       return [[Id, { id: Pod, name: typeof PodName === 'string' ? PodName : Pod }] as const];

@@ -1,7 +1,8 @@
 /** Which containers of an engine are a pod together, and what their cgroups are. Pure. */
-import type { Quantity } from '../../core/quantity.ts';
 import type { RuntimeContainer, RuntimePod } from '../../ports/pod-directory.ts';
+import type { Known } from '../shared/questions.ts';
 import { keptLabels, keptName } from '../shared/texts.ts';
+import type { ContainerEntry, Details } from './entries.ts';
 
 /** What makes containers one pod. */
 export type PodGrouping =
@@ -12,15 +13,10 @@ export type PodGrouping =
   /** A pod of Podman's. */
   | { readonly by: 'podman' };
 
-/** A container that runs. All texts are from outside. */
-export interface RunningContainer {
-  readonly id: string;
-  readonly name: string;
-  readonly image: string;
-  readonly labels: Readonly<Record<string, string>>;
-  /** The cgroup of its first process, relative to the root of the memory hierarchy. */
-  readonly processCgroup: string;
-  readonly memoryRequest: Quantity | undefined;
+/** A container that an engine lists. All texts are from outside. */
+export interface ListedContainer extends ContainerEntry {
+  /** What it tells of it. */
+  readonly known: Exclude<Known<Details>, { readonly kind: 'gone' }>;
   /** The pod of Podman's that it is in. */
   readonly podmanPod?: { readonly id: string; readonly name: string } | undefined;
 }
@@ -28,19 +24,24 @@ export interface RunningContainer {
 /** A label with a longer value is taken for none that joins containers. */
 const MOST_JOINING = 253;
 
-/** The pods that containers are, in the order of their first containers. */
+/**
+ * The pods that containers are, in the order of their first containers; without those that are still being asked
+ * about for the first time.
+ */
 export function podsOf(
-  containers: readonly RunningContainer[],
+  containers: readonly ListedContainer[],
   grouping: PodGrouping,
 ): readonly RuntimePod[] {
-  const groups = new Map<string, { readonly join: Join; readonly members: RunningContainer[] }>();
+  const groups = new Map<string, { readonly join: Join; readonly members: ListedContainer[] }>();
   for (const container of containers) {
     const join = joinOf(container, grouping);
     const group = groups.get(join.id);
     if (group === undefined) groups.set(join.id, { join, members: [container] });
     else group.members.push(container);
   }
-  return [...groups.values()].map(({ join, members }) => podOf(join, members));
+  return [...groups.values()]
+    .filter(({ members }) => members.every(({ known }) => known.kind !== 'waiting'))
+    .map(({ join, members }) => podOf(join, members));
 }
 
 /** What a container is part of. */
@@ -52,7 +53,7 @@ interface Join {
   readonly doubt: string | undefined;
 }
 
-function joinOf(container: RunningContainer, grouping: PodGrouping): Join {
+function joinOf(container: ListedContainer, grouping: PodGrouping): Join {
   const { id, labels, podmanPod } = container;
   const name = keptName(container.name);
   const alone = {
@@ -102,13 +103,11 @@ function ownerOf(name: string, labels: Readonly<Record<string, string>>): string
 
 function podOf(
   { id, owner, name, labels, doubt }: Join,
-  members: readonly RunningContainer[],
+  members: readonly ListedContainer[],
 ): RuntimePod {
   const containers = members.map(containerOf);
   const cgroups = containers.flatMap(({ cgroup }) => cgroup ?? []);
-  const lost = containers.find(({ cgroup }) => cgroup === undefined);
-  const isLost =
-    lost === undefined ? undefined : `its container ${lost.id} has no cgroup of its own`;
+  const [lost] = members.flatMap((member) => lossOf(member) ?? []);
   return {
     id,
     namespace: undefined,
@@ -116,7 +115,7 @@ function podOf(
     uid: id,
     owner,
     cgroups,
-    doubt: doubt ?? isLost,
+    doubt: doubt ?? lost,
     isCritical: false,
     labels,
     annotations: {},
@@ -124,22 +123,31 @@ function podOf(
   };
 }
 
-function containerOf({
-  id,
-  name,
-  image,
-  labels,
-  processCgroup,
-  memoryRequest,
-}: RunningContainer): RuntimeContainer {
+/** Why it is not known what would end with it. */
+function lossOf(member: ListedContainer): string | undefined {
+  const { id, known, fault } = member;
+  if (known.kind === 'failed')
+    return `the engine does not tell of its container ${id}: ${known.reason}`;
+  return (
+    fault ??
+    (cgroupIn(member) === undefined ? `its container ${id} has no cgroup of its own` : undefined)
+  );
+}
+
+function cgroupIn({ id, known }: ListedContainer): string | undefined {
+  return known.kind === 'told' ? groupOfContainer(known.answer.processCgroup, id) : undefined;
+}
+
+function containerOf(member: ListedContainer): RuntimeContainer {
+  const { id, name, image, labels, known } = member;
   return {
     id,
     name: keptName(name),
     image: keptName(image),
     isRunning: true,
-    cgroup: groupOfContainer(processCgroup, id),
+    cgroup: cgroupIn(member),
     labels: keptLabels(labels),
-    memoryRequest,
+    memoryRequest: known.kind === 'told' ? known.answer.memoryRequest : undefined,
   };
 }
 

@@ -25,7 +25,7 @@ import type { Reclaimer } from '../../ports/reclaimer.ts';
 const NO_RUNTIME = 'no runtime was found yet';
 
 /** How long a candidate may take to list its pods, ms. */
-export const LOOK_LIMIT_MS = 5000;
+export const LOOK_LIMIT_MS = 10_000;
 
 /** How soon it is looked again where nobody answers: twice as late each time, up to the second, ms. */
 export const FIRST_LOOK_MS = 1000;

@@ -30,8 +30,8 @@ export interface ListingInputs {
   readonly list: () => ObservableInput<readonly RuntimePod[]>;
   /** Emits when pods may have changed. */
   readonly changes$: Observable<unknown>;
-  /** How often pods are listed although nothing told of a change, ms. */
-  readonly eachMs: number;
+  /** How soon pods are listed again although nothing told of a change, ms: asked after each listing. */
+  readonly eachMs: () => number;
   readonly scheduler: SchedulerLike;
 }
 
@@ -75,7 +75,7 @@ export function listingsOf({
     const soon$ = defer(() => timer(Math.max(GATHER_MS, tookMs), scheduler));
     const next$ = defer((): Observable<unknown> => {
       if (hasChanged) return soon$;
-      const later$ = timer(failures === 0 ? eachMs : retryMs(failures), scheduler);
+      const later$ = timer(failures === 0 ? eachMs() : retryMs(failures), scheduler);
       return race(later$, noted$.pipe(exhaustMap(() => soon$)));
     });
     return merge(noted$.pipe(ignoreElements()), listing$.pipe(repeat({ delay: () => next$ })));

@@ -1,24 +1,29 @@
 import { describe, expect, it } from 'vitest';
 import {
   groupOfContainer,
+  type ListedContainer,
   type PodGrouping,
   podsOf,
-  type RunningContainer,
 } from '../../../src/runtimes/docker/pods.ts';
 
-const container = (id: string, overrides: Partial<RunningContainer> = {}): RunningContainer => ({
+const toldOf = (processCgroup: string): ListedContainer['known'] => ({
+  kind: 'told',
+  answer: { processCgroup, memoryRequest: undefined },
+});
+
+const container = (id: string, overrides: Partial<ListedContainer> = {}): ListedContainer => ({
   id,
   name: `n-${id}`,
   image: 'localhost/image:1',
   labels: {},
-  processCgroup: `docker/${id}`,
-  memoryRequest: undefined,
+  fault: undefined,
+  known: toldOf(`docker/${id}`),
   ...overrides,
 });
 
 const PROJECT: PodGrouping = { by: 'label', key: 'project' };
 
-const shapes = (containers: readonly RunningContainer[], grouping: PodGrouping) =>
+const shapes = (containers: readonly ListedContainer[], grouping: PodGrouping) =>
   podsOf(containers, grouping).map(({ id, name, cgroups, doubt, labels }) => ({
     id,
     name,
@@ -114,10 +119,30 @@ describe('podsOf', () => {
   it('is in doubt of a whole pod where one container has no cgroup of its own', () => {
     const shop = { labels: { project: 'shop' } };
     const [pod] = podsOf(
-      [container('c1', shop), container('c2', { ...shop, processCgroup: 'system.slice/ssh' })],
+      [container('c1', shop), container('c2', { ...shop, known: toldOf('system.slice/ssh') })],
       PROJECT,
     );
     expect(pod?.doubt).toBe('its container c2 has no cgroup of its own');
+  });
+
+  it('is in doubt of a whole pod of which one container cannot be asked about, or read', () => {
+    const shop = { labels: { project: 'shop' } };
+    const doubtOf = (other: Partial<ListedContainer>) =>
+      podsOf([container('c1', shop), container('c2', { ...shop, ...other })], PROJECT)[0]?.doubt;
+    expect(doubtOf({ known: { kind: 'failed', reason: 'no answer in 2000 ms' } })).toBe(
+      'the engine does not tell of its container c2: no answer in 2000 ms',
+    );
+    expect(doubtOf({ fault: 'its labels cannot be read' })).toBe('its labels cannot be read');
+  });
+
+  it('leaves out a whole pod of which one container is still being asked about', () => {
+    const shop = { labels: { project: 'shop' } };
+    const containers = [
+      container('c1', shop),
+      container('c2', { ...shop, known: { kind: 'waiting' } }),
+      container('c3'),
+    ];
+    expect(shapes(containers, PROJECT).map(({ id }) => id)).toEqual(['c3']);
   });
 
   it('is in doubt of one whose label is too long to join anything', () => {
@@ -134,7 +159,7 @@ describe('podsOf', () => {
 });
 
 describe('the owner of a pod', () => {
-  const owners = (one: RunningContainer, grouping: PodGrouping = { by: 'container' }) =>
+  const owners = (one: ListedContainer, grouping: PodGrouping = { by: 'container' }) =>
     podsOf([one], grouping).map(({ owner }) => owner);
 
   it.each<[Readonly<Record<string, string>>, string]>([

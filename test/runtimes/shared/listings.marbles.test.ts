@@ -36,7 +36,7 @@ function play(
       }),
     );
   };
-  const listings$ = listingsOf({ list, changes$, eachMs: EACH_MS, scheduler });
+  const listings$ = listingsOf({ list, changes$, eachMs: () => EACH_MS, scheduler });
   const listening = listings$.subscribe((one) => said.push(one));
   scheduler.schedule(() => listening.unsubscribe(), endMs);
   helpers.flush();
