@@ -94,7 +94,7 @@ interface Learned {
 }
 
 /**
- * Of a sandbox only one that is ready runs anything. Containers are asked first where they are: a runtime tells of
+ * A pod is a sandbox that is ready, or of which a container runs. Containers are asked first where they are: a runtime tells of
  * them without the shim, which may hang, and of the sandbox with it.
  */
 export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
@@ -117,7 +117,6 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
       client.call<{ readonly items: readonly Sandbox[] }>('ListPodSandbox'),
       client.call<{ readonly containers: readonly Container[] }>('ListContainers'),
     ]);
-    const ready = items.filter(({ state }) => state === 'SANDBOX_READY').slice(0, MOST_LISTED);
     names.learn(containers.slice(0, MOST_LISTED).map(imageOf));
     const byPod = new Map<string, Named[]>();
     for (const one of containers.slice(0, MOST_LISTED)) {
@@ -126,7 +125,11 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
       if (ofPod === undefined) byPod.set(container.podSandboxId, [container]);
       else ofPod.push(container);
     }
-    const all = ready.map((sandbox): Pod => ({ sandbox, own: byPod.get(sandbox.id) ?? [] }));
+    const all = living(
+      items
+        .slice(0, MOST_LISTED)
+        .map((sandbox): Pod => ({ sandbox, own: byPod.get(sandbox.id) ?? [] })),
+    );
     await learn(all, learned);
     const pods = all.flatMap((pod) => podOf(inputs, pod, learned) ?? []);
     groups.follow(parentsOf(pods));
@@ -159,6 +162,23 @@ function parentsOf(pods: readonly RuntimePod[]): readonly string[] {
 
 function parentOf(cgroup: string): string {
   return cgroup.slice(0, Math.max(0, cgroup.lastIndexOf('/')));
+}
+
+/**
+ * Those that run anything: one that is not ready may, where what holds its namespaces was killed. Of several
+ * of one pod only the one that is ready: what a runtime has not heard the end of may lie in the same cgroup.
+ */
+function living(all: readonly Pod[]): readonly Pod[] {
+  const ready = all.filter(({ sandbox }) => isReady(sandbox));
+  const uids = new Set(ready.flatMap(({ sandbox }) => sandbox.metadata?.uid || []));
+  return all.filter(
+    ({ sandbox, own }) =>
+      isReady(sandbox) || (own.some(isRunning) && !uids.has(sandbox.metadata?.uid ?? '')),
+  );
+}
+
+function isReady({ state }: Sandbox): boolean {
+  return state === 'SANDBOX_READY';
 }
 
 /** Asks about those that are new, and forgets those that are gone. */
@@ -231,7 +251,7 @@ function podOf(
   });
   const { cgroups, doubt } = isOwn
     ? { cgroups: [parent], doubt: undefined }
-    : apart(said, containers);
+    : apart(sandbox, said, containers);
   const silent = kept.find(isMissing('failed'));
   return {
     id,
@@ -275,11 +295,16 @@ function silenceOf(what: string, known: Known<Said> | undefined): string | undef
 
 /** Of a pod whose cgroup is not called after it, and may be others' too: the sandbox's own and its containers'. */
 function apart(
+  sandbox: Sandbox,
   said: Said | undefined,
   containers: readonly RuntimeContainer[],
 ): Pick<RuntimePod, 'cgroups' | 'doubt'> {
   const running = containers.filter((one) => one.isRunning);
-  const cgroups = [said?.own, ...running.map(({ cgroup }) => cgroup)];
+  // Of one that is not ready nothing runs but those.
+  const cgroups = [
+    ...(isReady(sandbox) ? [said?.own] : []),
+    ...running.map(({ cgroup }) => cgroup),
+  ];
   const known = cgroups.filter((one) => one !== undefined);
   return {
     cgroups: known,

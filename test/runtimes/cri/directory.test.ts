@@ -210,6 +210,45 @@ describe('the pods of a runtime that speaks CRI', () => {
     expect(pods.get('ns/web')?.containers.map(({ id }) => id)).toEqual(['c-web']);
   });
 
+  it('are those that run a container, though their sandbox is not ready', async () => {
+    const notReady = { state: 'SANDBOX_NOTREADY' };
+    const { listing } = await runtime([], {
+      ListPodSandbox: () => ({
+        items: [
+          sandbox('leak', notReady),
+          sandbox('done', notReady),
+          sandbox('again', { ...notReady, id: 's-before' }),
+          sandbox('again'),
+        ],
+      }),
+      ListContainers: () => ({
+        containers: [
+          container('leak'),
+          container('done', { state: 'CONTAINER_EXITED' }),
+          // Of its end the runtime has not heard.
+          container('before', { podSandboxId: 's-before' }),
+          container('again'),
+        ],
+      }),
+    });
+    const pods = await listing();
+    expect(placesOf(pods)).toEqual({
+      'ns/leak': [`${KUBEPODS}/poduid-leak`],
+      'ns/again': [`${KUBEPODS}/poduid-again`],
+    });
+    expect(pods.get('ns/again')?.id).toBe('s-again');
+  });
+
+  it('are made of their containers’ cgroups alone where a sandbox that is not ready shares its own', async () => {
+    const { listing } = await runtime([], {
+      ListPodSandbox: () => ({ items: [sandbox('leak', { state: 'SANDBOX_NOTREADY' })] }),
+      ListContainers: () => ({ containers: [container('leak')] }),
+      PodSandboxStatus: () => sandboxIn('shared', 's-leak'),
+      ContainerStatus: () => containerIn('shared', 'c-leak'),
+    });
+    expect(placesOf(await listing())).toEqual({ 'ns/leak': ['shared/c-leak'] });
+  });
+
   it('are listed beside an entry without a name, which is in doubt', async () => {
     const { listing } = await runtime(['web'], {
       ListPodSandbox: () => ({ items: [sandbox('odd', { metadata: null }), sandbox('web')] }),
