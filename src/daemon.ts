@@ -112,6 +112,7 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
   const runtime = runtimeOf(inputs, (notice) => noteRuntime(notice), {
     diskOf: ({ id }) => disks.podDisk(id),
     notePods: () => disks.notePods(),
+    isNothing: (podId, signal) => disks.isNothing(podId, signal),
     mayRemove: () => current.settings.policy.reclaims.includes('containers'),
   });
   const settled$ = new BehaviorSubject<void>(undefined);

@@ -134,7 +134,8 @@ function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample
   const { signal } = cause.threshold;
   const unranked = (decision: Decision): Decided => ({ decision, ranked: undefined });
   if (!isEvictedFor(signal, policy)) return unranked({ kind: 'none', why: 'noReclaim', cause });
-  if (awaitsSpace(state, signal, sample.nowMs)) return unranked({ kind: 'none', why: 'spaceHeld' });
+  if (awaitsSpace(policy, state, cause, sample.nowMs))
+    return unranked({ kind: 'none', why: 'spaceHeld' });
   if (sample.pods === undefined) {
     return unranked(
       isRanked(state, cause, sample.nowMs)
@@ -168,7 +169,7 @@ function decideVictim(policy: Policy, state: State, cause: Cause, sample: Sample
   const gracePeriodSeconds = victimGraceSeconds(policy, hard, pod);
   const { message, annotations } = countsImages(signal, policy)
     ? imagesText(cause, pod)
-    : evictionText(cause, pod, policy.rules);
+    : evictionText(cause, pod, policy);
   return {
     decision: {
       kind: 'evict',
@@ -299,8 +300,8 @@ function firstCause(policy: Policy, state: State, sample: Sample): Cause | undef
     ({ threshold: { signal } }) => state.reclaiming === undefined || !isOfDisk(signal),
   );
   const helped = ordered.find(
-    ({ threshold: { signal } }) =>
-      isEvictedFor(signal, policy) && !awaitsSpace(state, signal, sample.nowMs),
+    (one) =>
+      isEvictedFor(one.threshold.signal, policy) && !awaitsSpace(policy, state, one, sample.nowMs),
   );
   const first = helped ?? ordered[0];
   return first && causeOf(first.threshold, first.observation);

@@ -1,7 +1,7 @@
 import type { Cause, EvictionAnnotations, PodCondition } from './decision.ts';
 import type { ContainerObservation, PodObservation } from './pod.ts';
 import { canonicalQuantity, formatBytes, formatCount, formatQuantity } from './quantity.ts';
-import type { Rules } from './rules.ts';
+import { type Ranking, usedOnDisk } from './rank.ts';
 import { SIGNALS, type Signal } from './signal.ts';
 import { canonicalLevel } from './threshold.ts';
 
@@ -22,20 +22,22 @@ export function disruptionTarget(message: string): PodCondition {
 /**
  * Why something is evicted, in the kubelet's words. Source: kubelet `helpers.go`,
  * `evictionMessage`. Of a pod that is not known to be made of containers it tells what the whole
- * uses. The pod's name is text from outside and is left to the caller.
+ * uses, by evictd's rules of the filesystem that is short. The pod's name is text from outside and is left
+ * to the caller.
  */
-export function evictionText(cause: Cause, pod: PodObservation, rules: Rules): EvictionText {
+export function evictionText(cause: Cause, pod: PodObservation, ranking: Ranking): EvictionText {
   const { resource } = SIGNALS[cause.threshold.signal];
   const containers = containersFor(resource, pod);
   if (containers === undefined) {
     return {
-      message: `${nodeMessage(cause)}. ${podSentence(cause, pod)}`,
+      message: `${nodeMessage(cause)}. ${podSentence(cause, pod, ranking)}`,
       annotations: {},
     };
   }
   const node = `${nodeMessage(cause)}. `;
   if (pod.hasStats === false) {
-    const unknown = rules.unknownUsage === 'evictd' ? 'The usage of the pod is unknown. ' : '';
+    const unknown =
+      ranking.rules.unknownUsage === 'evictd' ? 'The usage of the pod is unknown. ' : '';
     return { message: node + unknown, annotations: {} };
   }
   const offending = containers.flatMap(({ name, request, usedBytes }) => {
@@ -99,30 +101,47 @@ function nodeMessage({ threshold, observation }: Cause): string {
   return `The node was low on resource: ${resource}. Threshold quantity: ${level}, available: ${available}`;
 }
 
-function podSentence({ threshold }: Cause, pod: PodObservation): string {
-  switch (SIGNALS[threshold.signal].resource) {
+function podSentence(
+  { threshold: { signal } }: Cause,
+  pod: PodObservation,
+  ranking: Ranking,
+): string {
+  const requestNano = pod.ephemeralStorageRequestNano ?? 0n;
+  switch (SIGNALS[signal].resource) {
     case 'pids':
       return `The pod had ${pod.pids ?? 'an unknown number of'} ${pod.pidsAre ?? 'tasks'}.`;
     case 'inodes':
-      return `The pod was using ${diskUse(pod, 'inodes') ?? 'an unknown number of'} inodes.`;
+      return `The pod was using ${diskText(pod, signal, ranking, String) ?? 'an unknown number of inodes'}.`;
     case 'ephemeral-storage':
-      return usageSentence(diskUse(pod, 'bytes'), pod.ephemeralStorageRequestNano ?? 0n);
+      return usageSentence(diskText(pod, signal, ranking, formatBytes), requestNano);
     case 'memory':
-      return usageSentence(pod.workingSetBytes, pod.memoryRequestNano);
+      return usageSentence(textOf(pod.workingSetBytes), pod.memoryRequestNano);
   }
 }
 
-function usageSentence(usedBytes: number | undefined, requestNano: bigint): string {
-  const usage = usedBytes === undefined ? 'an unknown amount' : formatBytes(usedBytes);
-  return `The pod was using ${usage}, request is ${formatQuantity(requestNano, 'binary')}.`;
+function textOf(usedBytes: number | undefined): string | undefined {
+  return usedBytes === undefined ? undefined : formatBytes(usedBytes);
 }
 
-/** Of all its local storage, wherever that lies; undefined where it is not known. */
-function diskUse({ disk }: PodObservation, what: 'bytes' | 'inodes'): number | undefined {
-  if (disk === undefined) return undefined;
-  const { root, logs, localVolumes } = disk;
-  const [one, two, three] = [root[what], logs[what], localVolumes[what]];
-  return one === undefined || two === undefined || three === undefined
-    ? undefined
-    : one + two + three;
+function usageSentence(usage: string | undefined, requestNano: bigint): string {
+  const request = formatQuantity(requestNano, 'binary');
+  return `The pod was using ${usage ?? 'an unknown amount'}, request is ${request}.`;
+}
+
+/**
+ * Of its local storage: by evictd's rules what lies on the filesystem that is short, whose name is added; by the
+ * kubelet's all of it. Undefined where it is not known.
+ */
+function diskText(
+  pod: PodObservation,
+  signal: Signal,
+  { layout, rules }: Ranking,
+  format: (amount: number) => string,
+): string | undefined {
+  const { filesystem, unit } = SIGNALS[signal];
+  const isOwn = rules.nothingThere === 'evictd';
+  const used = usedOnDisk(pod, signal, { layout: isOwn ? layout : 'single' });
+  if (used === undefined) return undefined;
+  const amount = `${format(used.amount)}${unit === 'bytes' ? '' : ' inodes'}`;
+  return isOwn ? `${used.isLeast ? 'at least ' : ''}${amount} of ${filesystem}` : amount;
 }

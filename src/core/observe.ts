@@ -153,7 +153,7 @@ export function observe(policy: Policy, before: State, sample: Sample): State {
     // Nothing becomes due unseen: the pressure may have gone before its grace was over.
     (threshold) => isRead(threshold.signal) || isAmong(threshold, before.due),
   );
-  const spaceAwaited = spaceAwaitedAfter(policy, before, sample);
+  const spaceAwaited = spaceAwaitedAfter(before, sample);
   const isSpaceBack = before.spaceAwaited !== undefined && spaceAwaited === undefined;
   // Each field by its name: this is done at every reading, and a spread takes three times as long.
   return {

@@ -10,6 +10,8 @@ export interface DiskUsage {
   readonly bytes: number;
   /** Undefined where nobody counts them. */
   readonly inodes: number | undefined;
+  /** Whether there may be more, since a figure is missing. */
+  readonly isLeast?: true;
 }
 
 /** How figures of disk use came about. */

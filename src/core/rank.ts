@@ -103,12 +103,37 @@ export function countsImages(signal: Signal, { layout, rules }: Ranking): boolea
 
 /** Whether the end of a pod frees anything of what is short, as far as that is known. */
 export function freesSomething(
-  { pids, exclusiveImageBytes }: Pick<PodObservation, 'pids' | 'exclusiveImageBytes'>,
+  pod: Pick<PodObservation, 'pids' | 'exclusiveImageBytes' | 'disk'>,
   signal: Signal,
   ranking: Ranking,
 ): boolean {
-  if (signal === 'pid.available') return pids !== 0 || ranking.rules.countedPids === 'kubelet';
-  return exclusiveImageBytes !== 0 || !countsImages(signal, ranking);
+  const { rules } = ranking;
+  if (signal === 'pid.available') return pod.pids !== 0 || rules.countedPids === 'kubelet';
+  if (countsImages(signal, ranking)) return pod.exclusiveImageBytes !== 0;
+  if (rules.nothingThere === 'kubelet') return true;
+  const used = usedOnDisk(pod, signal, ranking);
+  return used?.amount !== 0 || used.isLeast;
+}
+
+/** What something is known to use of a filesystem, in the unit of a signal. */
+export interface DiskAmount {
+  readonly amount: number;
+  /** Whether it may be more. */
+  readonly isLeast: boolean;
+}
+
+/** What a pod uses of the filesystem that a signal is about, images aside; undefined where that is not known. */
+export function usedOnDisk(
+  { disk }: Pick<PodObservation, 'disk'>,
+  signal: Signal,
+  { layout }: Pick<Ranking, 'layout'>,
+): DiskAmount | undefined {
+  const { filesystem, unit } = SIGNALS[signal];
+  if (filesystem === undefined || disk === undefined) return undefined;
+  const parts = DISK_PARTS[layout][filesystem];
+  const amount = diskUsage({ disk }, parts, unit === 'bytes' ? 'bytes' : 'inodes');
+  if (amount === undefined) return undefined;
+  return { amount, isLeast: parts.some((part) => disk[part].isLeast === true) };
 }
 
 /**
@@ -294,7 +319,7 @@ function nearlyAbove(used: number | undefined, requestNano: bigint): number {
 }
 
 function diskUsage(
-  { disk }: PodObservation,
+  { disk }: Pick<PodObservation, 'disk'>,
   parts: readonly DiskPart[],
   what: 'bytes' | 'inodes',
 ): number | undefined {

@@ -112,8 +112,18 @@ export const RULES = {
       'after an eviction for a disk the next pod goes once the victim’s containers are removed, or after 30 s ' +
       '(in the daemon)',
     evictd:
-      'none goes as long as what the last one left is there, and until its removal has been measured',
-    why: 'space that a dead pod still holds comes back by its removal, not by the end of others',
+      'the same, but no longer than until an eighth of the threshold is taken meanwhile, and not at all where the ' +
+      'victim had nothing there',
+    why: 'space that a dead pod holds comes back by its removal; but whoever goes on filling the disk does not wait',
+    since: '0.2.0',
+  },
+  nothingThere: {
+    kubelet:
+      'a pod that uses nothing of the disk that is short goes as its request and priority have it, and the message ' +
+      'tells what it uses of all disks',
+    evictd:
+      'one that is known to use nothing there never goes for it; where a figure is missing that is not known',
+    why: 'its end frees nothing there, and what fills the disk goes on',
     since: '0.2.0',
   },
   diskFigures: {

@@ -72,6 +72,8 @@ export interface SpaceAwaited {
   readonly sinceMs: number;
   /** Until when no pod goes for a disk, monotonic ms. */
   readonly untilMs: number;
+  /** The most that was available of each disk meanwhile. */
+  readonly highest: ReadonlyMap<Signal, number>;
 }
 
 /** All that is remembered from one sample to the next. */

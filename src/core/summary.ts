@@ -235,13 +235,20 @@ function usedBy(
 }
 
 function usageOf(containers: readonly ContainerStats[], part: 'rootfs' | 'logs'): DiskUsage {
+  return sumOf(containers.map(({ [part]: stats }) => stats));
+}
+
+/** What is missing is 0 in the sum, of which it is then known that there may be more. */
+function sumOf(all: readonly (FilesystemStats | null | undefined)[]): DiskUsage {
   let bytes = 0;
   let inodes = 0;
-  for (const { [part]: stats } of containers) {
+  let isLeast = false;
+  for (const stats of all) {
     bytes += stats?.usedBytes ?? 0;
     inodes += stats?.inodesUsed ?? 0;
+    isLeast ||= !isNumber(stats?.usedBytes) || !isNumber(stats.inodesUsed);
   }
-  return { bytes, inodes };
+  return isLeast ? { bytes, inodes, isLeast } : { bytes, inodes };
 }
 
 /** Of each name once, and of two volumes of one name the first. */
@@ -249,12 +256,11 @@ function usageOfVolumes(
   volumes: NonNullable<PodStats['volume']>,
   names: readonly string[],
 ): DiskUsage {
-  let bytes = 0;
-  let inodes = 0;
-  for (const name of names) {
-    const stats = volumes.find((volume) => volume.name === name);
-    bytes += stats?.usedBytes ?? 0;
-    inodes += stats?.inodesUsed ?? 0;
-  }
-  return { bytes, inodes };
+  return sumOf(
+    names.flatMap((name) => {
+      // Of a path of the host, for one, nobody tells anything: it is not the pod's.
+      const stats = volumes.find((volume) => volume.name === name);
+      return stats === undefined ? [] : [stats];
+    }),
+  );
 }

@@ -6,8 +6,8 @@ import { exclusiveImages, usedImage } from '../core/image-gc.ts';
 import type { FilesystemLayout } from '../core/layout.ts';
 import type { PodObservation } from '../core/pod.ts';
 import { nextPollMs } from '../core/polling.ts';
-import { countsImages } from '../core/rank.ts';
-import { FILESYSTEMS, type FilesystemName, SIGNALS } from '../core/signal.ts';
+import { countsImages, freesSomething } from '../core/rank.ts';
+import { FILESYSTEMS, type FilesystemName, SIGNALS, type Signal } from '../core/signal.ts';
 import type { Threshold } from '../core/threshold.ts';
 import type {
   ContainerUse,
@@ -51,6 +51,8 @@ export interface Disks {
   notePods(): void;
   /** By the id of a {@link RuntimePod}. */
   podDisk(podId: string): PodDisk | undefined;
+  /** Whether the end of a pod is known to free nothing of the disk that a signal is about. */
+  isNothing(podId: string, signal: Signal): boolean;
 }
 
 /** A path that cannot be measured, and the one in its place, if there is one. */
@@ -168,6 +170,12 @@ export function createDisks({ pods, filesystems, cgroupOf }: DisksInputs): Disks
     }),
     notePods: rebuild,
     podDisk: (podId) => byPod.get(podId),
+    isNothing: (podId, signal) => {
+      const disk = byPod.get(podId);
+      const policy = settled?.settings.policy;
+      if (disk === undefined || policy === undefined) return false;
+      return !freesSomething({ pids: undefined, ...disk }, signal, policy);
+    },
   };
 }
 

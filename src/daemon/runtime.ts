@@ -3,7 +3,7 @@ import { type Observable, tap } from 'rxjs';
 import { holdsHost, isHostsOwn } from '../config/pod-globs.ts';
 import { compileRuntimeRules } from '../config/runtime-rules.ts';
 import type { Settings } from '../config/settings.ts';
-import { SIGNALS } from '../core/signal.ts';
+import { SIGNALS, type Signal } from '../core/signal.ts';
 import { descendants } from '../kernel/ancestry.ts';
 import { pathIn } from '../kernel/hierarchy.ts';
 import type { NodeCgroup } from '../kernel/node-cgroup.ts';
@@ -32,6 +32,8 @@ export interface DiskNeeds {
   readonly diskOf: NonNullable<DirectedInputs['diskOf']>;
   /** Is told that other pods were listed. */
   readonly notePods: () => void;
+  /** Whether a pod is known to use nothing of the disk that a signal is about, so that none comes back. */
+  readonly isNothing: (podId: string, signal: Signal) => boolean;
   /** Whether what dead pods leave may be removed. */
   readonly mayRemove: () => boolean;
 }
@@ -39,13 +41,14 @@ export interface DiskNeeds {
 const NO_DISKS: DiskNeeds = {
   diskOf: () => undefined,
   notePods: () => undefined,
+  isNothing: () => false,
   mayRemove: () => false,
 };
 
 export function runtimeOf(
   inputs: RuntimeInputs,
   note: (notice: RuntimeNotice) => void,
-  { diskOf, notePods, mayRemove }: DiskNeeds = NO_DISKS,
+  { diskOf, notePods, isNothing, mayRemove }: DiskNeeds = NO_DISKS,
 ): SelectableRuntime {
   const { settings, node, native, scheduler, directory } = inputs;
   const cgroups = cgroupRuntime({
@@ -115,7 +118,11 @@ export function runtimeOf(
     isHosts: isHostsOwn,
     memoryBelow: (path, how) => memoryBelow(node.directory, path, how),
     diskOf,
-    watch: (pod, request, progress$) => holding(progress$, request, pod, leftOver),
+    watch: (pod, request, progress$) => {
+      const { signal } = request;
+      const isOfNone = signal === undefined || isNothing(pod.id, signal);
+      return isOfNone ? progress$ : holding(progress$, request, pod, leftOver);
+    },
     scheduler,
     note,
   });

@@ -880,7 +880,9 @@ describe('disk pressure where it is known what pods use', () => {
     it.each([
       ['single', 'nodefs.available', ['containers'], 'reclaim containers'],
       ['single', 'nodefs.available', ['images'], 'reclaim images'],
-      ['dedicatedImagefs', 'nodefs.available', ['images'], 'evict big'],
+      // Layers alone, which lie elsewhere.
+      ['dedicatedImagefs', 'nodefs.available', ['images'], 'none noCandidate'],
+      ['dedicatedImagefs', 'nodefs.available', [], 'none noCandidate'],
       ['splitImagefs', 'containerfs.available', ['images'], 'evict big'],
       // What a pod leaves there would stay.
       ['splitImagefs', 'imagefs.available', ['containers'], 'none noReclaim'],
@@ -1320,6 +1322,34 @@ describe('an eviction for a disk', () => {
   const fat = onDisk('fat', 300 * MI);
   const slim = onDisk('slim', MI);
 
+  it('C24: never of a pod that has nothing there, and none is awaited of one that had', () => {
+    const volumes = { ...slim, ...onDisk('bound', 0) };
+    const pods = [{ ...onDisk('elsewhere', 0), priority: -1 }, volumes];
+    const results = story(by('evictd'), { ...low(0), pods });
+    expect(said(results)).toStrictEqual(['none noCandidate']);
+    expect(results[0]?.state.impossible).toMatchObject({ pods: 2, helplessPods: 2 });
+    expect(said(story(by('kubelet'), { ...low(0), pods }))).toStrictEqual(['evict elsewhere']);
+  });
+
+  it('goes on as soon as somebody takes what there is', () => {
+    const held = { pods: [slim], spaceHeld: true } as const;
+    const own = (rules: keyof typeof RULE_SETS) =>
+      said(
+        story(
+          by(rules),
+          { ...low(0), pods: [fat, slim] },
+          { ...low(1000, 48 * MI), ...held, outcome: outcome('fat') },
+          // The last that the dead one wrote.
+          { ...low(2000, 40 * MI), ...held },
+          { ...low(3000, 36 * MI), ...held },
+          { ...low(4000, 35 * MI), ...held },
+        ),
+      );
+    const waits = ['evict fat', 'none spaceHeld', 'none spaceHeld', 'none spaceHeld'];
+    expect(own('evictd')).toStrictEqual([...waits, 'evict slim']);
+    expect(own('kubelet')).toStrictEqual([...waits, 'none spaceHeld']);
+  });
+
   it('is the last one as long as its space is held', () => {
     const held = { pods: [slim], spaceHeld: true } as const;
     const own = (rules: keyof typeof RULE_SETS) =>
@@ -1332,18 +1362,9 @@ describe('an eviction for a disk', () => {
           { ...low(31_000), ...held },
         ),
       );
-    expect(own('evictd')).toStrictEqual([
-      'evict fat',
-      'none spaceHeld',
-      'none spaceHeld',
-      'none spaceHeld',
-    ]);
-    expect(own('kubelet')).toStrictEqual([
-      'evict fat',
-      'none spaceHeld',
-      'none spaceHeld',
-      'evict slim',
-    ]);
+    const expected = ['evict fat', 'none spaceHeld', 'none spaceHeld', 'evict slim'];
+    expect(own('evictd')).toStrictEqual(expected);
+    expect(own('kubelet')).toStrictEqual(expected);
   });
 
   it('is followed by another once what came back is not enough', () => {

@@ -10,7 +10,7 @@ import { cause, GI, MI, observation, pod, threshold, value } from '../support/bu
 const LOW = cause({ level: 100 * MI, observation: observation(50 * MI) });
 /** By evictd's own rules, unless others are given. */
 const textOf = (low: Cause, one: PodObservation, rules = RULE_SETS.evictd) =>
-  evictionText(low, one, rules);
+  evictionText(low, one, { layout: 'dedicatedImagefs', rules });
 const NODE = 'The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi.';
 
 describe('evictionText of a pod that is not known to be made of containers', () => {
@@ -28,12 +28,12 @@ describe('evictionText of a pod that is not known to be made of containers', () 
   });
 
   it('tells what a pod has on disks where those are short', () => {
-    const onDisk = (signal: Signal, fields: Partial<PodObservation>) => {
+    const onDisk = (signal: Signal, fields: Partial<PodObservation>, rules = RULE_SETS.evictd) => {
       const short = cause({
         threshold: threshold({ signal }),
         observation: observation(5, { signal }),
       });
-      return textOf(short, pod('fat', fields)).message.replace(/.*available: \d+\. /, '');
+      return textOf(short, pod('fat', fields), rules).message.replace(/.*available: \d+\. /, '');
     };
     const disk = {
       root: { bytes: 30 * MI, inodes: 3 },
@@ -43,12 +43,25 @@ describe('evictionText of a pod that is not known to be made of containers', () 
     const uncounted = { ...disk, logs: { bytes: 0, inodes: undefined } };
     const ephemeralStorageRequestNano = 64n * 10n ** 9n;
     expect(onDisk('nodefs.available', { disk, ephemeralStorageRequestNano })).toBe(
-      'The pod was using 33Mi, request is 64.',
+      'The pod was using 3Mi of nodefs, request is 64.',
+    );
+    expect(onDisk('imagefs.available', { disk })).toBe(
+      'The pod was using 30Mi of imagefs, request is 0.',
+    );
+    expect(onDisk('nodefs.available', { disk }, RULE_SETS.kubelet)).toBe(
+      'The pod was using 33Mi, request is 0.',
+    );
+    expect(onDisk('nodefs.inodesFree', { disk }, RULE_SETS.kubelet)).toBe(
+      'The pod was using 14 inodes.',
+    );
+    const least = { ...disk, logs: { bytes: 2 * MI, inodes: 1, isLeast: true } } as const;
+    expect(onDisk('nodefs.available', { disk: least })).toBe(
+      'The pod was using at least 3Mi of nodefs, request is 0.',
     );
     expect(onDisk('imagefs.available', {})).toBe(
       'The pod was using an unknown amount, request is 0.',
     );
-    expect(onDisk('nodefs.inodesFree', { disk })).toBe('The pod was using 14 inodes.');
+    expect(onDisk('nodefs.inodesFree', { disk })).toBe('The pod was using 11 inodes of nodefs.');
     expect(onDisk('nodefs.inodesFree', { disk: uncounted })).toBe(
       'The pod was using an unknown number of inodes.',
     );

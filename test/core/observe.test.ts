@@ -327,7 +327,7 @@ describe('C26: when it was last collected for images', () => {
   const gone = (overrides: Partial<ReadSample> = {}) =>
     sample(1, 500 * MI, { outcome: outcome('leak'), ...overrides });
   const failed = outcome('leak', { kind: 'failed', error: 'EPERM' });
-  const awaited = { spaceAwaited: { sinceMs: 0, untilMs: 3000 } };
+  const awaited = { spaceAwaited: { sinceMs: 0, untilMs: 3000, highest: new Map() } };
 
   it.each<[string, Partial<State>, Sample, number]>([
     ['is forgotten after an eviction for them', { inFlight: inFlight(images[0]) }, gone(), 1],

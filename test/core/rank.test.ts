@@ -297,6 +297,36 @@ describe('C26: rankPods for a filesystem of images alone', () => {
       expect(freesSomething(one, signal, { ...KUBELET, layout: 'splitImagefs' })).toBe(kubelet);
     },
   );
+
+  const NONE = { bytes: 0, inodes: 0 };
+  it.each<[Signal, PodObservation['disk'], boolean]>([
+    ['imagefs.available', { root: { bytes: 1, inodes: 0 }, logs: NONE, localVolumes: NONE }, true],
+    ['nodefs.available', { root: { bytes: 9, inodes: 9 }, logs: NONE, localVolumes: NONE }, false],
+    ['nodefs.inodesFree', { root: { bytes: 9, inodes: 9 }, logs: NONE, localVolumes: NONE }, false],
+    ['nodefs.available', { root: NONE, logs: { bytes: 0, inodes: 1 }, localVolumes: NONE }, false],
+    ['nodefs.inodesFree', { root: NONE, logs: { bytes: 0, inodes: 1 }, localVolumes: NONE }, true],
+    [
+      'nodefs.inodesFree',
+      { root: NONE, logs: NONE, localVolumes: { ...NONE, inodes: undefined } },
+      true,
+    ],
+    [
+      'nodefs.available',
+      { root: NONE, logs: NONE, localVolumes: { ...NONE, isLeast: true } },
+      true,
+    ],
+    [
+      'imagefs.available',
+      { root: NONE, logs: NONE, localVolumes: { ...NONE, isLeast: true } },
+      false,
+    ],
+    ['nodefs.available', undefined, true],
+    ['memory.available', { root: NONE, logs: NONE, localVolumes: NONE }, true],
+  ])('%s: the end of who uses %j of the disks frees something: %s', (signal, disk, own) => {
+    const one = { pids: 1, exclusiveImageBytes: 0, disk };
+    expect(freesSomething(one, signal, { ...EVICTD, layout: 'dedicatedImagefs' })).toBe(own);
+    expect(freesSomething(one, signal, { ...KUBELET, layout: 'dedicatedImagefs' })).toBe(true);
+  });
 });
 
 describe('rankPods by the kubelet’s rules', () => {

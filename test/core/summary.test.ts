@@ -330,9 +330,18 @@ describe('summaryPods', () => {
     };
     for (const rules of ['kubelet', 'evictd'] as const) {
       expect(seen(spec, stats, rules).disk).toStrictEqual({
-        root: { bytes: 4, inodes: 40 },
+        root: { bytes: 4, inodes: 40, isLeast: true },
+        logs: { bytes: 2, inodes: 20, isLeast: true },
+        localVolumes: { bytes: 300, inodes: 1000, isLeast: true },
+      });
+      const told = {
+        containers: [{ name: 'main', rootfs: used(1, 10), logs: used(2, 20) }],
+        volume: [{ name: 'cache', ...used(100, 1000) }],
+      };
+      expect(seen(spec, told, rules).disk).toStrictEqual({
+        root: { bytes: 1, inodes: 10 },
         logs: { bytes: 2, inodes: 20 },
-        localVolumes: { bytes: 300, inodes: 1000 },
+        localVolumes: { bytes: 100, inodes: 1000 },
       });
     }
   });
@@ -346,7 +355,8 @@ describe('summaryPods', () => {
     ['a container', { containers: [{ name: 'main' }] }, 'evictd', true],
     ['a volume', { volume: [{ name: 'v' }] }, 'evictd', true],
   ])('of %s (%j) by the rules of %s the disk is known: %s', (_, stats, rules, isKnown) => {
-    const expected = { root: nothing, logs: nothing, localVolumes: nothing };
+    const own = stats?.containers ? { ...nothing, isLeast: true } : nothing;
+    const expected = { root: own, logs: own, localVolumes: nothing };
     expect(seen({}, stats, rules).disk).toStrictEqual(isKnown ? expected : undefined);
   });
 

@@ -294,6 +294,26 @@ describe('what a pod uses', () => {
     expect(one.disks.podDisk('new')).toBeUndefined();
   });
 
+  it('is nothing of a filesystem where it lies on another, as far as that is known', () => {
+    const of = (settings: Settings) => {
+      const one = used({ a: use({ logs: part(5, { device: IMAGES }) }) }, settings);
+      one.list(
+        runtimePod('fat', { containers: [runtimeContainer('a')] }),
+        runtimePod('new', { containers: [runtimeContainer('b')] }),
+      );
+      return (['nodefs.available', 'imagefs.available'] as const).map((signal) =>
+        ['fat', 'new'].map((id) => one.disks.isNothing(id, signal)),
+      );
+    };
+    expect(of(given)).toEqual([
+      [true, false],
+      [false, false],
+    ]);
+    const kubelet = settingsOf('imagefs.available<15%', { '--compatibility': ['kubelet'] });
+    expect(of(kubelet).flat()).toEqual([false, false, false, false]);
+    expect(scene().disks.isNothing('fat', 'nodefs.available')).toBe(false);
+  });
+
   it('is unknown as long as it is of a container that runs', () => {
     const one = used({ a: use(), b: use({ layer: undefined, logs: part(1) }) });
     const of = (isRunning: boolean) =>

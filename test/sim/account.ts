@@ -12,6 +12,7 @@ import { demand } from './invariants.ts';
 import {
   exceedsItsLimits,
   firstToGo,
+  hasNothingThere,
   imagesOfPods,
   isOfImages,
   isSpared,
@@ -39,6 +40,7 @@ export const COUNTED = [
   'soft evictions',
   'for minimum reclaim',
   'for storage limits',
+  'nothing on the disk',
   'kills that failed',
   'kills that took time',
   'next candidate after a failure',
@@ -642,12 +644,17 @@ export class Account {
       (name) => active.has(name) || !this.#gone.has(name),
       (name) => active.has(name),
     );
+    const choice = { ...by, statsOf, imagesOf };
     const candidates = look.active
       .filter((pod) => !isOfImages(by) || imagesOf(pod) !== 0)
       .filter((pod) => !isSpared(pod) && !this.#passedOver.has(nameOf(pod)))
       .filter((pod) => !isForPids || pidsOf(pod) !== 0)
+      .filter((pod) => {
+        const isIdle = hasNothingThere(pod, choice);
+        if (isIdle) this.#counts['nothing on the disk'] += 1;
+        return !isIdle;
+      })
       .filter((pod) => !isAwaited || (pidsOf(pod) ?? 0) >= cause.level - cause.reading.available);
-    const choice = { ...by, statsOf, imagesOf };
     const victim = firstToGo(candidates, choice);
     if (decision.kind === 'evict') {
       const { name } = decision.pod;

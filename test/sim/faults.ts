@@ -186,9 +186,15 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/rank.ts',
-    text: 'return exclusiveImageBytes !== 0 || !countsImages(signal, ranking);',
+    text: 'return pod.exclusiveImageBytes !== 0;',
     replacement: 'return true;',
     breaks: 'a pod without an image of its own is evicted for images',
+  },
+  {
+    file: 'src/core/rank.ts',
+    text: 'return used?.amount !== 0 || used.isLeast;',
+    replacement: 'return true;',
+    breaks: 'a pod that has nothing on the disk that is short is evicted for it',
   },
   {
     file: 'src/core/image-gc.ts',

@@ -26,6 +26,7 @@ const AT_LEAST: Readonly<Record<Exclude<Counted, 'steps'>, number>> = {
   'soft evictions': 500,
   'for minimum reclaim': 300,
   'for storage limits': 700,
+  'nothing on the disk': 10,
   'kills that failed': 300,
   'kills that took time': 200,
   'next candidate after a failure': 200,

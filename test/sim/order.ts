@@ -156,16 +156,41 @@ function countOf(pod: KubernetesPod, stats: PodStats, choice: Choice): number | 
   const of = (part: FilesystemStats | null | undefined): number => part?.[what] ?? 0;
   const sum = (part: 'rootfs' | 'logs'): number =>
     containers.reduce((all, container: ContainerStats) => all + of(container[part]), 0);
-  const local = (pod.spec.volumes ?? [])
+  const local = localVolumesOf(pod).reduce(
+    (all, name) => all + of(volumes.find((one) => one.name === name)),
+    0,
+  );
+  const { writable, rest } = liesThere(choice);
+  return (writable ? sum('rootfs') : 0) + (rest ? sum('logs') + local : 0);
+}
+
+/** Whether what each part of a pod uses of the filesystem in question is told, and is 0: its end frees nothing. */
+export function hasNothingThere(pod: KubernetesPod, choice: Choice): boolean {
+  const stats = choice.statsOf(pod);
+  const isOfDisk = /^(nodefs|imagefs|containerfs)\./.test(choice.signal);
+  if (stats === undefined || !isOfDisk || choice.compatibility === 'kubelet') return false;
+  if (isOfImages(choice) || countOf(pod, stats, choice) !== 0) return false;
+  const { writable, rest } = liesThere(choice);
+  const isTold = (part: FilesystemStats | null | undefined): boolean =>
+    typeof part?.usedBytes === 'number' && typeof part.inodesUsed === 'number';
+  const containers = stats.containers ?? [];
+  const local = stats.volume?.filter(({ name }) => localVolumesOf(pod).includes(name)) ?? [];
+  return (
+    (!writable || containers.every(({ rootfs }) => isTold(rootfs))) &&
+    (!rest || (containers.every(({ logs }) => isTold(logs)) && local.every(isTold)))
+  );
+}
+
+/** The names of the volumes that count as a pod's own. */
+function localVolumesOf({ spec }: KubernetesPod): readonly string[] {
+  return (spec.volumes ?? [])
     .filter((volume) => {
       const isOnDisk = volume.emptyDir != null && volume.emptyDir.medium !== 'Memory';
       return (
         isOnDisk || volume.hostPath != null || volume.configMap != null || volume.gitRepo != null
       );
     })
-    .reduce((all, { name }) => all + of(volumes.find((one) => one.name === name)), 0);
-  const { writable, rest } = liesThere(choice);
-  return (writable ? sum('rootfs') : 0) + (rest ? sum('logs') + local : 0);
+    .map(({ name }) => name);
 }
 
 /** Whether writable layers, and whether logs and local volumes, lie on the filesystem in question. */

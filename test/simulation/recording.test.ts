@@ -154,8 +154,8 @@ describe('scenarioOf', () => {
             signals: signals(50),
             outcome: { podId: 'leak@1', kind: 'evicted' },
           }),
-          turn(60_000, 400, { ...held, signals: signals(50) }),
-          turn(61_000, 400, { signals: signals(350), pods: [slim] }),
+          turn(20_000, 400, { ...held, signals: signals(50) }),
+          turn(21_000, 400, { signals: signals(350), pods: [slim] }),
         ],
       }),
     );

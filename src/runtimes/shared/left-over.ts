@@ -1,5 +1,6 @@
 /** Pods that were evicted for a disk: dead, and still holding its space. */
 import { type SchedulerLike, type Subscription, timer } from 'rxjs';
+import { SPACE_HELD_MOST_MS } from '../../core/space.ts';
 import type { NamedThing } from '../../ports/collection.ts';
 import type { Remains, RuntimePod } from '../../ports/pod-directory.ts';
 
@@ -29,9 +30,9 @@ export type LeftOverNotice =
   | { readonly kind: 'removed'; readonly podName: string; readonly thing: NamedThing };
 
 export interface LeftOvers {
-  /** From here on the pod holds space, until nothing of it is there. */
+  /** From here on the pod holds space, until nothing of it is there, or for half a minute. */
   hold(pod: RuntimePod): void;
-  /** Whether any holds space. */
+  /** Whether any holds space that may still come back soon. */
   any(): boolean;
   close(): void;
 }
@@ -82,7 +83,8 @@ export function leftOvers({ remains, mayRemove, scheduler, note }: LeftOverInput
       held.set(pod.id, { pod, sinceMs: scheduler.now(), isTold: false });
       if (looking === undefined) lookAgain();
     },
-    any: () => held.size > 0,
+    any: () =>
+      [...held.values()].some(({ sinceMs }) => scheduler.now() - sinceMs < SPACE_HELD_MOST_MS),
     close: () => {
       held.clear();
       looking?.unsubscribe();

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { SPACE_HELD_MOST_MS } from '../../../src/core/space.ts';
 import type { RemainsState } from '../../../src/ports/pod-directory.ts';
 import {
   ALIVE_AFTER_MS,
@@ -92,11 +93,24 @@ describe('what is left over', () => {
   it('is there as long as the runtime does not say that it is not', async () => {
     const { time, left, hold, states } = scene();
     hold('fat', new Error('14 UNAVAILABLE'));
-    await time.pass(UNTOLD_MS * 10);
+    await time.pass(SPACE_HELD_MOST_MS - 1);
     expect(left.any()).toBe(true);
     states.set('fat', 'gone');
     await time.pass(LOOK_EACH_MS);
     expect(left.any()).toBe(false);
+  });
+
+  it('is not waited for any more after half a minute, and told as long as it is there', async () => {
+    const { time, left, hold, states, said } = scene();
+    hold('fat');
+    await time.pass(SPACE_HELD_MOST_MS);
+    expect(left.any()).toBe(false);
+    hold('next');
+    expect(left.any()).toBe(true);
+    states.set('fat', 'gone');
+    states.set('next', 'gone');
+    await time.pass(LOOK_EACH_MS);
+    expect(said).toEqual(['left fat', 'gone fat']);
   });
 
   it('is told once it has stayed for a while, and when it is gone', async () => {
