@@ -1,7 +1,8 @@
 /**
  * The rules of `pods` that match what a runtime names, among all rules, in their order. Pure.
  *
- * - `namespace`, `name` and `image` are globs over those texts; of several containers any image will do.
+ * - `namespace`, `name` and `image` are globs over those texts; of several containers, and of several names of one
+ *   image, any will do. A rule that may be about an image of which the name is not known protects the pod.
  * - `labels` has a glob for the value of each label that must be there, all of them on the pod or on one container
  *   of it, with the pod's own.
  * - In a glob `*` stands for any characters and `?` for one.
@@ -20,7 +21,8 @@ export interface NamedPod {
   readonly paths: readonly string[];
   /** Sets of labels, of which one must have all. */
   readonly labels: readonly Readonly<Record<string, string>>[];
-  readonly images: readonly string[];
+  /** Undefined for each that is not known. */
+  readonly images: readonly (string | undefined)[];
 }
 
 /** No rule is about longer texts: matching takes the product of the lengths. */
@@ -35,7 +37,11 @@ export function compileRuntimeRules(rules: readonly PodRule[]): NamedPodMatcher 
     rule,
     matches: isCgroupRule(rule) ? cgroupTest(rule) : (pod: NamedPod) => matches(rule, pod),
   }));
-  return (pod) => tests.find((test) => test.matches(pod))?.rule;
+  return (pod) => {
+    const found = tests.find((test) => test.matches(pod));
+    if (found === undefined) return undefined;
+    return isGuess(found.rule, pod) ? { ...found.rule, protected: true } : found.rule;
+  };
 }
 
 function cgroupTest(rule: CgroupRule): (pod: NamedPod) => boolean {
@@ -47,9 +53,18 @@ function matches(rule: RuntimeRule, pod: NamedPod): boolean {
   return (
     isUnder(rule.namespace, pod.namespace) &&
     isUnder(rule.name, pod.name) &&
-    (rule.image === undefined || pod.images.some((image) => isUnder(rule.image, image))) &&
+    (hasImage(rule, pod) || isGuess(rule, pod)) &&
     hasLabels(Object.entries(rule.labels), pod.labels)
   );
+}
+
+function hasImage({ image: glob }: RuntimeRule, { images }: NamedPod): boolean {
+  return glob === undefined || images.some((image) => isUnder(glob, image));
+}
+
+/** Whether what is not known of a pod's images decides. */
+function isGuess(rule: PodRule, pod: NamedPod): boolean {
+  return !isCgroupRule(rule) && !hasImage(rule, pod) && pod.images.includes(undefined);
 }
 
 function hasLabels(

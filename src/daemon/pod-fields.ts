@@ -1,7 +1,7 @@
 /** What is said of a pod that a runtime names: by its labels, by its containers', and by the rules of a file. */
 import { labelledPod } from '../config/pod-labels.ts';
 import type { NamedPodMatcher } from '../config/runtime-rules.ts';
-import type { RuntimePod } from '../ports/pod-directory.ts';
+import type { RuntimeContainer, RuntimePod } from '../ports/pod-directory.ts';
 import type { RuleFields } from '../runtimes/cgroup/observe.ts';
 import type { ClaimedPod } from '../runtimes/shared/claims.ts';
 import type { About } from '../runtimes/shared/once-per-pod.ts';
@@ -43,7 +43,7 @@ export function podFieldsOf(
     name: bareName(pod),
     paths,
     labels: [pod.labels, ...pod.containers.map(({ labels }) => ({ ...pod.labels, ...labels }))],
-    images: pod.containers.map(({ image }) => image),
+    images: pod.containers.flatMap(imagesOf),
   });
   const fields: Omit<RuleFields, 'memoryRequestNano'> = {
     name: pod.name,
@@ -67,6 +67,11 @@ export function podFieldsOf(
     ),
     faults: faults.map((reason) => ({ podId: pod.id, podName: pod.name, reason })),
   };
+}
+
+/** Undefined for what is not known; that a dead container was made of one says nothing of what runs. */
+function imagesOf({ images, isRunning }: RuntimeContainer): readonly (string | undefined)[] {
+  return images ?? (isRunning ? [undefined] : []);
 }
 
 /** Without the namespace in front. */

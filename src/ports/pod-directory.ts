@@ -8,8 +8,11 @@ import type { Reclaimer } from './reclaimer.ts';
 export interface RuntimeContainer {
   readonly id: string;
   readonly name: string;
-  /** What it was made of: a name with a tag or digest, as it was asked for. */
-  readonly image: string;
+  /**
+   * What it was made of: a name with a tag or digest, as it was asked for, or where it was asked for by an id all
+   * names that image had. Undefined where that is not known.
+   */
+  readonly images: readonly string[] | undefined;
   readonly isRunning: boolean;
   /** Its own cgroup, as {@link RuntimePod.cgroups} has them; undefined where it is not known. */
   readonly cgroup: string | undefined;

@@ -65,6 +65,19 @@ describe('compileRuntimeRules', () => {
     expect(isAbout({ name: 'web-0' }, pod)).toBe(true);
   });
 
+  it('protects where it may be about an image that is not known, and in nothing else', () => {
+    const pod = { ...POD, images: ['localhost/nginx:1.25', undefined] };
+    const db = rule({ image: '*/db:*', priority: -10 });
+    expect(ruleOf([db, rule({ name: '*' })], pod)).toEqual({ ...db, protected: true });
+    expect(ruleOf([db])).toBeUndefined();
+    // What is known decides where it suffices.
+    const nginx = rule({ image: '*nginx*', priority: 1 });
+    expect(ruleOf([nginx], pod)).toBe(nginx);
+    expect(ruleOf([rule({ image: '*/db:*', namespace: 'other' })], pod)).toBeUndefined();
+    const named = rule({ name: '*', priority: 4 });
+    expect(ruleOf([named, db], pod)).toBe(named);
+  });
+
   it('wants all labels of one set', () => {
     const pod = { ...POD, labels: [{}, { app: 'web' }, { app: 'db', tier: 'back' }] };
     expect(isAbout({ labels: { app: 'db', tier: 'back' } }, pod)).toBe(true);

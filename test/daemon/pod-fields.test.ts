@@ -136,7 +136,7 @@ describe('podFieldsOf', () => {
       name: 'prod/web-0',
       containers: [
         runtimeContainer('x', { labels: { part: 'proxy' } }),
-        runtimeContainer('y', { image: 'localhost/web:2' }),
+        runtimeContainer('y', { images: ['localhost/web:2'] }),
       ],
     });
     const priorityBy = (fields: Partial<RuntimeRule>) =>
@@ -145,6 +145,24 @@ describe('podFieldsOf', () => {
     expect(priorityBy({ name: 'prod*' })).toBeUndefined();
     expect(priorityBy({ labels: { part: 'proxy' } })).toBe(9);
     expect(priorityBy({ image: '*web:2' })).toBe(9);
+  });
+
+  it('protects what a rule about an image may be about, as long as it is not known what runs', () => {
+    const rules = [rule({ image: '*web:2', priority: 9 })];
+    const heldOf = (pod: RuntimePod) => {
+      const { priority, protected: isProtected } = fieldsOf(pod, rules).fields['docker/a'] ?? {};
+      return [priority, isProtected];
+    };
+    const unnamed = runtimeContainer('y', { images: undefined });
+    expect(heldOf(runtimePod('a', { containers: [runtimeContainer('x'), unnamed] }))).toEqual([
+      9,
+      true,
+    ]);
+    const dead = { ...unnamed, isRunning: false };
+    expect(heldOf(runtimePod('a', { containers: [runtimeContainer('x'), dead] }))).toEqual([
+      undefined,
+      false,
+    ]);
   });
 
   it('tells each fault once', () => {

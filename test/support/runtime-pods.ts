@@ -8,7 +8,7 @@ export function runtimeContainer(
   return {
     id,
     name: id,
-    image: 'localhost/image:1',
+    images: ['localhost/image:1'],
     isRunning: true,
     cgroup: `docker/${id}`,
     labels: {},

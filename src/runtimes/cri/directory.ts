@@ -65,9 +65,9 @@ interface Container {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** With what its image is called. */
+/** With what its image is called, as far as that is known. */
 interface Named extends Container {
-  readonly imageName: string;
+  readonly images: readonly string[] | undefined;
 }
 
 export interface CriDirectoryInputs {
@@ -94,8 +94,8 @@ interface Learned {
 }
 
 /**
- * A pod is a sandbox that is ready, or of which a container runs. Containers are asked first where they are: a runtime tells of
- * them without the shim, which may hang, and of the sandbox with it.
+ * A pod is a sandbox that is ready, or of which a container runs. Containers are asked first where they are: a
+ * runtime tells of them without the shim, which may hang, and of the sandbox with it.
  */
 export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
   const { client, scheduler, groups } = inputs;
@@ -111,16 +111,17 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
     sandboxes: asking('PodSandboxStatus', 'podSandboxId', SANDBOX_DEADLINE_MS),
     containers: asking('ContainerStatus', 'containerId'),
   };
-  const names = imageNames(client);
+  const names = imageNames(client, scheduler);
   const list = async (): Promise<readonly RuntimePod[]> => {
     const [{ items }, { containers }] = await Promise.all([
       client.call<{ readonly items: readonly Sandbox[] }>('ListPodSandbox'),
       client.call<{ readonly containers: readonly Container[] }>('ListContainers'),
     ]);
-    names.learn(containers.slice(0, MOST_LISTED).map(imageOf));
+    const looked = containers.slice(0, MOST_LISTED);
+    await names.learn(looked.map((one) => [one.id, imageOf(one)]));
     const byPod = new Map<string, Named[]>();
-    for (const one of containers.slice(0, MOST_LISTED)) {
-      const container = { ...one, imageName: names.nameOf(imageOf(one)) };
+    for (const one of looked) {
+      const container = { ...one, images: names.namesOf(one.id) };
       const ofPod = byPod.get(container.podSandboxId);
       if (ofPod === undefined) byPod.set(container.podSandboxId, [container]);
       else ofPod.push(container);
@@ -317,11 +318,11 @@ function containerOf(
   cgroup: string | undefined,
   memoryRequestBytes: number | undefined,
 ): RuntimeContainer {
-  const { id, metadata, labels, imageName } = container;
+  const { id, metadata, labels, images } = container;
   return {
     id,
     name: keptName(metadata?.name ?? ''),
-    image: keptName(imageName),
+    images: images?.map(keptName),
     isRunning: isRunning(container),
     cgroup,
     labels: keptLabels(labels),

@@ -9,7 +9,6 @@ import type { RuntimePod } from '../../ports/pod-directory.ts';
 export interface ContainerEntry {
   readonly id: string;
   readonly name: string;
-  readonly image: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Why it is never evicted: what may protect it cannot be read. */
   readonly fault: string | undefined;
@@ -26,6 +25,8 @@ export interface Details {
   /** The cgroup of its first process, relative to the root of the memory hierarchy. */
   readonly processCgroup: string;
   readonly memoryRequest: Quantity | undefined;
+  /** What it was made of, as it was asked for: a list has an id in its place once another image has that name. */
+  readonly image: string | undefined;
 }
 
 const NANO = 1_000_000_000n;
@@ -56,7 +57,7 @@ const NAMELESS: RuntimePod = {
 };
 
 function entryIn(one: unknown): ContainerEntry | undefined {
-  const { Id: id, Names, Image, Labels } = fieldsOf(one);
+  const { Id: id, Names, Labels } = fieldsOf(one);
   if (typeof id !== 'string' || id === '') return undefined;
   const [first] = Array.isArray(Names) ? (Names as readonly unknown[]) : [];
   const labels = Object.entries(fieldsOf(Labels)).filter(
@@ -66,7 +67,6 @@ function entryIn(one: unknown): ContainerEntry | undefined {
   return {
     id,
     name: typeof first === 'string' ? first.replace(/^\//, '') : id,
-    image: typeof Image === 'string' ? Image : '',
     labels: Object.fromEntries(labels),
     fault: isRead ? undefined : 'its labels cannot be read',
   };
@@ -89,7 +89,8 @@ export function detailsIn(
   inspected: unknown,
   cgroupOf: (pid: number) => string | undefined,
 ): Details | undefined {
-  const { State, HostConfig } = fieldsOf(inspected);
+  const { State, HostConfig, Config } = fieldsOf(inspected);
+  const image = fieldsOf(Config)['Image'];
   const { Running, Pid } = fieldsOf(State);
   if (typeof Running !== 'boolean' || !Number.isSafeInteger(Pid)) {
     throw new Error('it does not say whether it runs');
@@ -104,6 +105,7 @@ export function detailsIn(
     memoryRequest: isReserved
       ? { nano: BigInt(reservation as number) * NANO, format: 'binary' }
       : undefined,
+    image: typeof image === 'string' && image !== '' ? image : undefined,
   };
 }
 

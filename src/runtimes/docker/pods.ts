@@ -139,11 +139,12 @@ function cgroupIn({ id, known }: ListedContainer): string | undefined {
 }
 
 function containerOf(member: ListedContainer): RuntimeContainer {
-  const { id, name, image, labels, known } = member;
+  const { id, name, labels, known } = member;
+  const image = known.kind === 'told' ? known.answer.image : undefined;
   return {
     id,
     name: keptName(name),
-    image: keptName(image),
+    images: image === undefined ? undefined : [keptName(image)],
     isRunning: true,
     cgroup: cgroupIn(member),
     labels: keptLabels(labels),

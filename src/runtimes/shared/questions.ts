@@ -16,6 +16,11 @@ export const ASK_LIMIT_MS = 3000;
 export const FIRST_AGAIN_MS = 1000;
 export const LAST_AGAIN_MS = 60_000;
 
+/** When it is put again after so many failures before this one, ms from now. */
+export function againMs(failures: number): number {
+  return Math.min(LAST_AGAIN_MS, FIRST_AGAIN_MS * 2 ** failures);
+}
+
 /** How many of those are put at a time, beside the others. */
 const AGAIN_AT_ONCE = 2;
 
@@ -79,9 +84,8 @@ export function questions<Answer>({ ask, scheduler }: QuestionInputs<Answer>): Q
   };
   const fail = (entry: Entry<Answer>, error: unknown): void => {
     const reason = keptName(error instanceof Error ? error.message : String(error));
-    const delayMs = Math.min(LAST_AGAIN_MS, FIRST_AGAIN_MS * 2 ** entry.failures);
+    entry.dueAtMs = scheduler.now() + againMs(entry.failures);
     entry.failures += 1;
-    entry.dueAtMs = scheduler.now() + delayMs;
     if (entry.known.kind === 'waiting' || entry.known.kind === 'gone')
       entry.known = { kind: 'failed', reason };
   };

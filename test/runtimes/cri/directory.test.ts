@@ -249,6 +249,21 @@ describe('the pods of a runtime that speaks CRI', () => {
     expect(placesOf(await listing())).toEqual({ 'ns/leak': ['shared/c-leak'] });
   });
 
+  it('have the names of their images in the first listing, and none where they cannot be told', async () => {
+    const id = 'a'.repeat(64);
+    const answers = {
+      ListContainers: () => ({
+        containers: [container('web', { image: { image: `sha256:${id}` } })],
+      }),
+    };
+    const images = [{ id: `sha256:${id}`, repoTags: ['localhost/db:1', 'localhost/db:2'] }];
+    const imagesOf = (pods: Pods) => pods.get('ns/web')?.containers[0]?.images;
+    const told = await runtime(['web'], { ...answers, ListImages: () => ({ images }) });
+    expect(imagesOf(await told.listing())).toEqual(['localhost/db:1', 'localhost/db:2']);
+    const silent = await runtime(['web'], { ...answers, ListImages: fails('no') });
+    expect(imagesOf(await silent.listing())).toBeUndefined();
+  });
+
   it('are listed beside an entry without a name, which is in doubt', async () => {
     const { listing } = await runtime(['web'], {
       ListPodSandbox: () => ({ items: [sandbox('odd', { metadata: null }), sandbox('web')] }),

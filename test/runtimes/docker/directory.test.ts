@@ -170,6 +170,16 @@ describe('the pods of a Docker Engine', () => {
     });
   });
 
+  it('are called after the image that they were made of, whatever has its name now', async () => {
+    const { listing } = await engine(
+      () => [listed('c1', { Image: `sha256:${'a'.repeat(64)}` }), listed('c2')],
+      (id) => (id === 'c2' ? inspected(id, { Config: null }) : undefined),
+    );
+    const pods = await listing();
+    expect(pods.get('n-c1')?.containers[0]?.images).toEqual(['localhost/image:1']);
+    expect(pods.get('n-c2')?.containers[0]?.images).toBeUndefined();
+  });
+
   it('are not known where the engine lists none', async () => {
     const { listing } = await engine(() => ({ message: 'no' }));
     await expect(listing()).rejects.toThrow(/\/s: what it lists are no containers$/);

@@ -8,13 +8,12 @@ import {
 
 const toldOf = (processCgroup: string): ListedContainer['known'] => ({
   kind: 'told',
-  answer: { processCgroup, memoryRequest: undefined },
+  answer: { processCgroup, memoryRequest: undefined, image: 'localhost/image:1' },
 });
 
 const container = (id: string, overrides: Partial<ListedContainer> = {}): ListedContainer => ({
   id,
   name: `n-${id}`,
-  image: 'localhost/image:1',
   labels: {},
   fault: undefined,
   known: toldOf(`docker/${id}`),
@@ -52,7 +51,7 @@ describe('podsOf', () => {
         {
           id: 'c1',
           name: 'n-c1',
-          image: 'localhost/image:1',
+          images: ['localhost/image:1'],
           isRunning: true,
           cgroup: 'docker/c1',
           labels: { app: 'web' },
