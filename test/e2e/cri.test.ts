@@ -10,6 +10,7 @@ import { costStory } from './cost-story.ts';
 import { faultRounds } from './fault-rounds.ts';
 import { isAlive, isGone, leakStories, stage } from './leak-stories.ts';
 import { softStories } from './soft-stories.ts';
+import { stuckShim } from './stuck-shim.ts';
 import { startContainerd } from './support/containerd.ts';
 import { contractHost } from './support/contract-host.ts';
 import { criHost } from './support/cri-host.ts';
@@ -81,5 +82,6 @@ describeWith(NEEDS, 'containerd', () => {
   });
   softStories(() => host);
   faultRounds('containerd', () => host);
+  stuckShim(() => host);
   costStory('containerd', () => host);
 });

@@ -8,6 +8,7 @@ import { costStory } from './cost-story.ts';
 import { faultRounds } from './fault-rounds.ts';
 import { isAlive, isGone, leakStories, stage } from './leak-stories.ts';
 import { softStories } from './soft-stories.ts';
+import { stuckShim } from './stuck-shim.ts';
 import { contractHost } from './support/contract-host.ts';
 import { type Dockerd, startDockerd } from './support/dockerd.ts';
 import { engineHost } from './support/engine-host.ts';
@@ -37,6 +38,15 @@ describeWith(NEEDS, 'Docker Engine', () => {
   leakStories(() => host);
   softStories(() => host);
   faultRounds('dockerd', () => host);
+  // An engine that waits for a shim keeps whatever is asked about its container waiting too.
+  stuckShim(
+    () => host,
+    async ({ id }) => {
+      const container = dockerd.docker.getContainer(id);
+      await container.pause();
+      await container.unpause();
+    },
+  );
   costStory('dockerd', () => host);
 
   it('keeps a container from coming back that is always restarted', async () => {
