@@ -4,6 +4,7 @@ import { defer, from, ignoreElements, type SchedulerLike, tap } from 'rxjs';
 import type { PodDirectory, RuntimePod } from '../../ports/pod-directory.ts';
 import { listingsOf } from '../shared/listings.ts';
 import { questions } from '../shared/questions.ts';
+import { engineAt } from './engine.ts';
 import { type Details, detailsIn, entriesIn, fieldsOf } from './entries.ts';
 import { changesOf } from './events.ts';
 import { type ListedContainer, type PodGrouping, podsOf } from './pods.ts';
@@ -47,8 +48,8 @@ export function dockerDirectory({
   cgroupOf,
   grouping,
 }: DockerDirectoryInputs): PodDirectory {
-  // Without a timeout of its own: that would end the stream of events, and a stop with a grace.
-  const docker = new Docker({ socketPath });
+  // Without a timeout of its own: that would end a stop with a grace.
+  const docker = engineAt(socketPath);
   const details = questions({
     scheduler,
     ask: (id) => detailsOf(docker, id, cgroupOf).catch(inWords),
@@ -67,7 +68,7 @@ export function dockerDirectory({
     });
     return [...podsOf(containers, grouping), ...faults];
   };
-  const changes$ = changesOf(docker, scheduler).pipe(
+  const changes$ = changesOf(new Docker({ socketPath }), scheduler).pipe(
     tap((id) => {
       // It may ask for more memory than before, or have been started anew.
       if (id !== undefined) details.again(id);

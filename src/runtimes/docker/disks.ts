@@ -1,6 +1,6 @@
 /** What a Docker Engine, or what speaks its API, knows of disks. */
 import path from 'node:path';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import type { SchedulerLike } from 'rxjs';
 import type {
   ContainerDisk,
@@ -10,6 +10,7 @@ import type {
   RuntimeFilesystems,
 } from '../../ports/disk-usage.ts';
 import { placeBelow } from '../shared/place.ts';
+import { engineAt } from './engine.ts';
 
 /** How long a request may take, ms: nobody waits for it. */
 const REQUEST_DEADLINE_MS = 10_000;
@@ -57,7 +58,7 @@ interface Info {
 }
 
 export function dockerDisks({ socketPath, scheduler }: DockerDisksInputs): DiskTeller {
-  const docker = new Docker({ socketPath });
+  const docker = engineAt(socketPath);
   const details = new Map<string, Details>();
   const imageSizes = imageSizesOf(docker, scheduler);
   let sizes: { readonly byId: ReadonlyMap<string, number>; readonly atMs: number } | undefined;

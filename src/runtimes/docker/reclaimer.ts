@@ -1,8 +1,9 @@
 /** What a Docker Engine, or what speaks its API, removes: dead containers and unused images. */
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import type { ListedImage } from '../../core/image-gc.ts';
 import type { Reclaimer, Removal, RuntimeDeadContainer } from '../../ports/reclaimer.ts';
 import { askAbout } from '../shared/at-once.ts';
+import { engineAt } from './engine.ts';
 
 /** How long a request may take, ms. */
 const REQUEST_DEADLINE_MS = 2000;
@@ -33,7 +34,7 @@ const SERVICE_LABELS = ['com.docker.compose.project', 'com.docker.compose.servic
  * but for its volumes.
  */
 export function dockerReclaimer(socketPath: string): Reclaimer {
-  const docker = new Docker({ socketPath });
+  const docker = engineAt(socketPath);
   const ends = new Map<string, number>();
   const listContainers = async (): Promise<readonly Docker.ContainerInfo[]> => {
     const found = await docker.listContainers({ all: true, abortSignal: deadline() });

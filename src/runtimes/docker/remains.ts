@@ -1,6 +1,6 @@
 /** What a dead pod leaves with a Docker Engine, or with what speaks its API. */
-import Docker from 'dockerode';
 import type { Remains, RemainsState } from '../../ports/pod-directory.ts';
+import { engineAt } from './engine.ts';
 
 /** How long a request may take, and a removal, ms: large layers are deleted while it is waited for. */
 const REQUEST_DEADLINE_MS = 2000;
@@ -12,7 +12,7 @@ const NOT_FOUND = 404;
 
 /** With a container go the volumes that have no name of their own. */
 export function dockerRemains(socketPath: string): Remains {
-  const docker = new Docker({ socketPath });
+  const docker = engineAt(socketPath);
   const stateOf = async (id: string): Promise<RemainsState> => {
     try {
       const abortSignal = AbortSignal.timeout(REQUEST_DEADLINE_MS);

@@ -6,6 +6,8 @@ import { asyncScheduler, first, firstValueFrom, map } from 'rxjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PodListing, RuntimePod } from '../../../src/ports/pod-directory.ts';
 import { dockerDirectory } from '../../../src/runtimes/docker/directory.ts';
+import { MOST_RECEIVED_BYTES } from '../../../src/runtimes/docker/engine.ts';
+import { until } from '../../support/wait.ts';
 
 /** How long a listing may take although somebody does not answer, ms: the wait for what is late, and more. */
 const LISTED_WITHIN_MS = 1500;
@@ -178,6 +180,40 @@ describe('the pods of a Docker Engine', () => {
     const pods = await listing();
     expect(pods.get('n-c1')?.containers[0]?.images).toEqual(['localhost/image:1']);
     expect(pods.get('n-c2')?.containers[0]?.images).toBeUndefined();
+  });
+
+  it('are not read further where an answer does not end', async () => {
+    let sentBytes = 0;
+    let isOpen = true;
+    const chunk = Buffer.alloc(2 ** 20, '[');
+    const endless = (response: ServerResponse): void => {
+      response.on('close', () => {
+        isOpen = false;
+      });
+      const send = (): void => {
+        if (!isOpen) return;
+        sentBytes += chunk.length;
+        response.write(chunk, send);
+      };
+      send();
+    };
+    const { listing } = await engine(() => endless);
+    await expect(listing()).rejects.toThrow(/\/s: an answer is longer than 32 MiB$/);
+    await until('the engine is told', () => !isOpen, { limitMs: 5000 });
+    expect(sentBytes).toBeLessThan(MOST_RECEIVED_BYTES + 8 * chunk.length);
+  });
+
+  it('are in doubt where what is told of them does not end', async () => {
+    const long = { Env: ['x'.repeat(MOST_RECEIVED_BYTES)] };
+    const { listing } = await engine(
+      () => [listed('c1'), listed('c2')],
+      (id) => (id === 'c2' ? inspected(id, long) : undefined),
+    );
+    const pods = await listing((all) => all.size === 2);
+    expect(placesOf(pods)).toEqual({
+      'n-c1': ['docker/c1'],
+      'n-c2': 'the engine does not tell of its container c2: an answer is longer than 32 MiB',
+    });
   });
 
   it('are not known where the engine lists none', async () => {
