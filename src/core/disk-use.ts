@@ -53,8 +53,9 @@ function placeOf(
 
 function sum(one: DiskUsage, other: DiskUsage): DiskUsage {
   const isKnown = one.inodes !== undefined && other.inodes !== undefined;
-  return {
+  const both = {
     bytes: one.bytes + other.bytes,
     inodes: isKnown ? one.inodes + other.inodes : undefined,
   };
+  return one.isLeast || other.isLeast ? { ...both, isLeast: true } : both;
 }

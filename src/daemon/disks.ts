@@ -317,18 +317,32 @@ function podDiskOf(
     ...[...volumes.values()].flatMap((volume) => partOf('localVolumes', volume)),
   ];
   if (parts.length === 0) return undefined;
+  const isUntold = [...known.values()].some((use) => use.isUntold);
   const open = deleted.filter((file) => cgroups.some((one) => isWithin(file.cgroup, one)));
   const uses = [
     ...parts.map(({ use }) => use),
     ...(countsDeleted ? open.map((file) => deletedUse(file, devices)) : []),
+    ...(isUntold ? UNTOLD : []),
   ];
   const diskSeen = {
     atMs: Math.min(...parts.map(({ atMs }) => atMs)),
-    isCut: parts.some(({ cut }) => cut !== undefined),
+    isCut: isUntold || parts.some(({ cut }) => cut !== undefined),
     deletedBytes: open.reduce((sum, { bytes }) => sum + bytes, 0),
   };
   return { disk: diskOf(uses, devices), diskSeen };
 }
+
+/** Of parts that nobody told: there may be more. */
+const UNTOLD = (['logs', 'localVolumes'] as const).map(
+  (part): FoundUse => ({
+    part,
+    bytes: 0,
+    inodes: 0,
+    isLeast: true,
+    device: undefined,
+    type: undefined,
+  }),
+);
 
 interface Part extends Pick<PartUse, 'atMs' | 'cut'> {
   readonly use: FoundUse;

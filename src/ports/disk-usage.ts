@@ -46,6 +46,8 @@ export interface ContainerDisk {
   readonly logs: Place | undefined;
   /** Volumes that no other pod uses and that go with it. */
   readonly volumes: readonly { readonly name: string; readonly place: Place }[];
+  /** That the runtime did not say where logs and volumes are: there may be more of it. */
+  readonly isUntold?: true;
 }
 
 /** A runtime as far as it is asked for disks. Nothing here stands between an event and a kill. */
@@ -79,6 +81,8 @@ export interface ContainerUse {
   readonly volumes: ReadonlyMap<string, PartUse>;
   /** What could not be looked at, and why. */
   readonly trouble: string | undefined;
+  /** That logs and volumes are not known, beside those that were found before. */
+  readonly isUntold?: true;
 }
 
 /** Files that are deleted and that a process keeps open. */

@@ -156,7 +156,7 @@ interface Means {
 }
 
 async function useOf(
-  { layer, logs, volumes }: ContainerDisk,
+  { layer, logs, volumes, isUntold }: ContainerDisk,
   before: ContainerUse | undefined,
   { walk, scheduler, oldestMs }: Means,
 ): Promise<ContainerUse> {
@@ -190,7 +190,8 @@ async function useOf(
     const part = await partAt(place, before?.volumes.get(name));
     if (part !== undefined) found.set(name, part);
   }
-  return { ...use, volumes: found, trouble: troubles[0] };
+  const known = { ...use, volumes: found, trouble: troubles[0] };
+  return isUntold === true ? { ...known, isUntold } : known;
 }
 
 const NOTHING = { bytes: 0, inodes: 0, device: undefined, type: undefined, cut: undefined };

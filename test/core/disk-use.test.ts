@@ -40,6 +40,15 @@ describe('diskOf', () => {
     expect(diskOf([...found].reverse(), APART).root.inodes).toBeUndefined();
   });
 
+  it('what may be more is so in the sum, whatever others are', () => {
+    const found = [use('root', { isLeast: true }), use('root'), use('logs', { device: NODE })];
+    for (const order of [found, [...found].reverse()]) {
+      const { root, logs } = diskOf(order, APART);
+      expect(root).toStrictEqual({ bytes: 200, inodes: 20, isLeast: true });
+      expect(logs).toStrictEqual({ bytes: 100, inodes: 10 });
+    }
+  });
+
   it.each<[string, Partial<FoundUse>, readonly [number, number, number]]>([
     ['on nodefs are what they are', { device: NODE }, [0, 100, 100]],
     ['where layers are count as layers do', { device: IMAGES }, [200, 0, 0]],

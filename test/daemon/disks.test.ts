@@ -314,6 +314,17 @@ describe('what a pod uses', () => {
     expect(scene().disks.isNothing('fat', 'nodefs.available')).toBe(false);
   });
 
+  it('may be more where the runtime did not tell of logs and volumes', () => {
+    const one = used({ a: use({ isUntold: true }) });
+    one.list(runtimePod('fat', { containers: [runtimeContainer('a')] }));
+    const { disk, diskSeen } = one.disks.podDisk('fat') ?? {};
+    expect(disk?.root).toStrictEqual({ bytes: 100, inodes: 1 });
+    expect(disk?.logs).toStrictEqual({ bytes: 0, inodes: 0, isLeast: true });
+    expect(disk?.localVolumes.isLeast).toBe(true);
+    expect(diskSeen?.isCut).toBe(true);
+    expect(one.disks.isNothing('fat', 'nodefs.available')).toBe(false);
+  });
+
   it('is unknown as long as it is of a container that runs', () => {
     const one = used({ a: use(), b: use({ layer: undefined, logs: part(1) }) });
     const of = (isRunning: boolean) =>

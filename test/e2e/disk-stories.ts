@@ -155,7 +155,9 @@ export function diskStories(get: () => DiskHost): void {
     expect(layout).toEqual({ kind: 'single', groups: [['nodefs', 'imagefs', 'containerfs']] });
     const [eviction] = await daemon.ended(1, LIMIT_MS);
     expect(eviction).toMatchObject({ pod: fat.name, outcome: 'evicted' });
-    expect(eviction?.message).toMatch(/resource: inodes\..*The pod was using \d{4} inodes of \w+\.$/);
+    expect(eviction?.message).toMatch(
+      /resource: inodes\..*The pod was using \d{4} inodes of \w+\.$/,
+    );
     await isGone(host, fat);
     await removeDead(fat);
     expect((await whenRelieved(daemon)).evictions).toHaveLength(1);

@@ -139,6 +139,14 @@ describe('a round', () => {
     expect(scene.used()?.containers.get('a')?.layer?.bytes).toBe(900);
   });
 
+  it('says where logs and volumes are not told', async () => {
+    const containers = [container('a', { isUntold: true }), container('b')];
+    const scene = play({ containers: () => Promise.resolve(containers) });
+    await scene.tick();
+    expect(scene.used()?.containers.get('a')?.isUntold).toBe(true);
+    expect(scene.used()?.containers.get('b')).not.toHaveProperty('isUntold');
+  });
+
   it('keeps what is told where it can neither be walked', async () => {
     const layer = { kind: 'told', bytes: 500, inodes: 5, ageMs: 9999, place: place('u') } as const;
     const scene = play({

@@ -14,6 +14,19 @@ import type { CriClient } from './client.ts';
 /** How long one call may take, ms: nobody waits for it, and a busy runtime adds up long lists. */
 const DISK_CALL_DEADLINE_MS = 10_000;
 
+/**
+ * How long what the runtime tells of all layers is awaited, ms, and while it does not come: one shim that hangs holds
+ * up the figures of all, and layers can be walked instead.
+ */
+const STATS_DEADLINE_MS = { usual: 2000, late: 250 } as const;
+
+/** How long the details of one container are awaited, ms, and how soon one that did not tell them is asked again. */
+const DETAILS_DEADLINE_MS = 2000;
+const DETAILS_AGAIN_MS = 30_000;
+
+/** How many may fail in one round before the others are left for the next one. */
+const MOST_DETAILS_FAILED = 8;
+
 /** How many containers are looked at, and how many are asked for their details at a time. */
 const MOST_CONTAINERS = 20_000;
 const ASKED_AT_ONCE = 4;
@@ -52,6 +65,7 @@ interface Details {
 }
 
 const NO_DETAILS: Details = { logs: undefined, volumes: [] };
+const UNTOLD = { ...NO_DETAILS, isUntold: true } as const;
 
 /** How often it is looked where the layer of a container is, before it is left to what the runtime tells. */
 const LAYER_LOOKS = 3;
@@ -84,12 +98,36 @@ export function criDisks({
     }
   };
   const details = new Map<string, Details>();
-  const call = <Response>(method: string, request: object = {}): Promise<Response> =>
-    client.call<Response>(method, request, DISK_CALL_DEADLINE_MS);
+  /** When (by the wall clock) a container did not tell its details, by its id. */
+  const failedAtMs = new Map<string, number>();
+  /** The last that was told of layers. */
+  let layers: ReadonlyMap<string, FilesystemUsage | null> = new Map();
+  let isLate = false;
+  const call = <Response>(
+    method: string,
+    request: object = {},
+    deadlineMs: number = DISK_CALL_DEADLINE_MS,
+  ): Promise<Response> => client.call<Response>(method, request, deadlineMs);
+  const learnLayers = async (): Promise<void> => {
+    try {
+      const { stats } = await call<{ readonly stats: readonly ContainerStats[] }>(
+        'ListContainerStats',
+        {},
+        isLate ? STATS_DEADLINE_MS.late : STATS_DEADLINE_MS.usual,
+      );
+      layers = new Map(stats.map((one) => [one.attributes?.id ?? '', one.writableLayer]));
+      isLate = false;
+    } catch {
+      // What was told before grows old, which has layers walked.
+      isLate = true;
+    }
+  };
   const detailsOf = async (container: ListedContainer): Promise<Details> => {
-    const { status } = await call<{ readonly status: ContainerStatus | null }>('ContainerStatus', {
-      containerId: container.id,
-    }).catch(unlessGone);
+    const { status } = await call<{ readonly status: ContainerStatus | null }>(
+      'ContainerStatus',
+      { containerId: container.id },
+      DETAILS_DEADLINE_MS,
+    ).catch(unlessGone);
     if (status === null || status === undefined) return NO_DETAILS;
     return {
       logs: logPlace(status.logPath, podLogsDir),
@@ -99,11 +137,26 @@ export function criDisks({
   const learn = async (containers: readonly ListedContainer[]): Promise<void> => {
     const ids = new Set(containers.map(({ id }) => id));
     for (const id of details.keys()) if (!ids.has(id)) details.delete(id);
-    const unknown = containers.filter(({ id }) => !details.has(id));
-    while (unknown.length > 0) {
-      const some = unknown.splice(0, ASKED_AT_ONCE);
-      const found = await Promise.all(some.map(detailsOf));
-      for (const [index, one] of some.entries()) details.set(one.id, found[index] ?? NO_DETAILS);
+    for (const id of failedAtMs.keys()) if (!ids.has(id)) failedAtMs.delete(id);
+    const nowMs = wallClock();
+    const unknown = containers.filter(({ id }) => {
+      // The clock may have been set.
+      const sinceMs = Math.abs(nowMs - (failedAtMs.get(id) ?? Number.NEGATIVE_INFINITY));
+      return !details.has(id) && sinceMs >= DETAILS_AGAIN_MS;
+    });
+    let failed = 0;
+    const ask = async (container: ListedContainer): Promise<void> => {
+      try {
+        details.set(container.id, await detailsOf(container));
+        failedAtMs.delete(container.id);
+      } catch (error) {
+        if ((error as { readonly code?: number }).code === UNAVAILABLE) throw error;
+        failed += 1;
+        failedAtMs.set(container.id, nowMs);
+      }
+    };
+    while (unknown.length > 0 && failed < MOST_DETAILS_FAILED) {
+      await Promise.all(unknown.splice(0, ASKED_AT_ONCE).map(ask));
     }
   };
   return {
@@ -117,18 +170,17 @@ export function criDisks({
       return found;
     },
     containers: async () => {
-      const [{ containers }, { stats }] = await Promise.all([
+      const [{ containers }] = await Promise.all([
         call<{ readonly containers: readonly ListedContainer[] }>('ListContainers'),
-        call<{ readonly stats: readonly ContainerStats[] }>('ListContainerStats'),
+        learnLayers(),
       ]);
       const listed = containers.slice(0, MOST_CONTAINERS);
       await learn(listed);
-      await findLayers(new Set(stats.map((one) => one.attributes?.id ?? '')));
-      const layers = new Map(stats.map((one) => [one.attributes?.id ?? '', one.writableLayer]));
+      await findLayers(new Set(isLate ? listed.map(({ id }) => id) : layers.keys()));
       const nowMs = wallClock();
       return listed.map(({ id }): ContainerDisk => {
         const layer = layerOf(layers.get(id) ?? null, nowMs, upperDirs.get(id)?.place);
-        return { id, layer, ...(details.get(id) ?? NO_DETAILS) };
+        return { id, layer, ...(details.get(id) ?? UNTOLD) };
       });
     },
   };
@@ -147,8 +199,9 @@ interface ContainerStatus {
   readonly mounts: readonly Mount[];
 }
 
-/** gRPC's number for what is not there. */
+/** gRPC's numbers for what is not there, and for a runtime that is away. */
 const NOT_FOUND = 5;
+const UNAVAILABLE = 14;
 
 function unlessGone(error: { readonly code?: number }): { readonly status: null } {
   if (error.code === NOT_FOUND) return { status: null };
@@ -191,7 +244,9 @@ function layerOf(
   place: Place | undefined,
 ): Layer | undefined {
   const bytes = numberOf(usage?.usedBytes);
-  if (usage === null || bytes === undefined) return undefined;
+  if (usage === null || bytes === undefined) {
+    return place === undefined ? undefined : { kind: 'at', place };
+  }
   const atMs = Number(BigInt(usage.timestamp) / 1_000_000n);
   const ageMs = Math.max(0, nowMs - atMs);
   return { kind: 'told', bytes, inodes: numberOf(usage.inodesUsed), ageMs, place };

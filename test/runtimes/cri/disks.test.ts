@@ -19,33 +19,41 @@ type Answers = Readonly<Record<string, unknown>>;
 /** What a runtime answers to each call; a function is given the request. */
 function clientOf(answers: Answers) {
   const calls: string[] = [];
+  const deadlines = new Map<string, (number | undefined)[]>();
   const client: CriClient = {
-    call: (method, request) => {
+    call: (method, request, deadlineMs) => {
       calls.push(method);
+      deadlines.set(method, [...(deadlines.get(method) ?? []), deadlineMs]);
       const answer = answers[method];
       const value = typeof answer === 'function' ? answer(request) : answer;
       return value instanceof Error ? Promise.reject(value) : Promise.resolve(value as never);
     },
     close: () => undefined,
   };
-  return { client, calls };
+  return { client, calls, deadlines };
 }
 
 function disksOf(answers: Answers, mountinfo = '') {
-  const { client, calls } = clientOf(answers);
+  const { client, calls, deadlines } = clientOf(answers);
   let reads = 0;
+  let nowMs = NOW_MS;
   const disks = criDisks({
     client,
     kubeletRootDir: '/var/lib/kubelet',
     podLogsDir: '/var/log/pods',
-    wallClock: () => NOW_MS,
+    wallClock: () => nowMs,
     mountinfo: () => {
       reads += 1;
       return Promise.resolve(mountinfo);
     },
   });
-  return { disks, calls, mountReads: () => reads };
+  const later = (byMs: number): void => {
+    nowMs += byMs;
+  };
+  return { disks, calls, deadlines, later, mountReads: () => reads };
 }
+
+const LATE = Object.assign(new Error('4 DEADLINE_EXCEEDED'), { code: 4 });
 
 const missing = (): Error => Object.assign(new Error('5 NOT_FOUND'), { code: 5 });
 
@@ -199,6 +207,39 @@ describe('the containers that a runtime tells by CRI', () => {
     await expect(disks.containers()).rejects.toBe(away);
   });
 
+  it('are told where one does not tell its details, which is asked again after a while', async () => {
+    const statuses: string[] = [];
+    const answers = {
+      ...listed('a', 'b'),
+      ContainerStatus: ({ containerId }: { readonly containerId: string }) => {
+        statuses.push(containerId);
+        const status = { logPath: `/var/log/pods/p/${containerId}/0.log`, mounts: [] };
+        return containerId === 'a' ? LATE : { status };
+      },
+    };
+    const { disks, later } = disksOf(answers);
+    const expected = [
+      { id: 'a', layer: { kind: 'told' }, logs: undefined, isUntold: true },
+      { id: 'b', layer: { kind: 'told' }, logs: { below: 'p/b' } },
+    ];
+    expect(await disks.containers()).toMatchObject(expected);
+    later(29_999);
+    expect(await disks.containers()).toMatchObject(expected);
+    expect(statuses).toEqual(['a', 'b']);
+    later(1);
+    expect(await disks.containers()).toMatchObject(expected);
+    expect(statuses).toEqual(['a', 'b', 'a']);
+  });
+
+  it('that do not tell their details do not hold up the others for long', async () => {
+    const ids = Array.from({ length: 20 }, (_, index) => `c${index}`);
+    const { disks, calls } = disksOf({ ...listed(...ids), ContainerStatus: LATE });
+    expect(await disks.containers()).toHaveLength(20);
+    expect(calls.filter((method) => method === 'ContainerStatus')).toHaveLength(8);
+    await disks.containers();
+    expect(calls.filter((method) => method === 'ContainerStatus')).toHaveLength(16);
+  });
+
   describe('whose layer is an overlay', () => {
     const mount = (id: string, upper: string) =>
       `36 25 0:57 / /run/c/state/k8s.io/${id}/rootfs rw - overlay overlay ` +
@@ -230,6 +271,39 @@ describe('the containers that a runtime tells by CRI', () => {
       }
       // It may not be mounted yet: but it is not looked for without end.
       expect(mountReads()).toBe(3);
+    });
+
+    it('is walked as long as what is told of all layers does not come', async () => {
+      const below = 'io.containerd.snapshotter.v1.overlayfs/snapshots/7/fs';
+      const at = { root: '/run/c/root', below };
+      let stats: unknown = LATE;
+      const answers = {
+        ...listed('id-a', 'id-b'),
+        ImageFsInfo: { imageFilesystems: [usage()], containerFilesystems: [] },
+        get ListContainerStats() {
+          return stats;
+        },
+      };
+      const { disks, deadlines, later } = disksOf(answers, MOUNTS);
+      await disks.filesystems();
+      const layers = async () => (await disks.containers()).map(({ layer }) => layer);
+      // Of what has no place nothing is known.
+      expect(await layers()).toStrictEqual([{ kind: 'at', place: at }, undefined]);
+      stats = listed('id-a', 'id-b')['ListContainerStats'];
+      const told = { kind: 'told', bytes: 41_977_856, inodes: 1507, ageMs: 400 };
+      expect(await layers()).toStrictEqual([
+        { ...told, place: at },
+        { ...told, place: undefined },
+      ]);
+      stats = LATE;
+      later(20_000);
+      expect(await layers()).toStrictEqual([
+        { ...told, ageMs: 20_400, place: at },
+        { ...told, ageMs: 20_400, place: undefined },
+      ]);
+      await layers();
+      // Nobody waits twice for what hangs.
+      expect(deadlines.get('ListContainerStats')).toEqual([2000, 250, 2000, 250]);
     });
   });
 });
