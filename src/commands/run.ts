@@ -39,7 +39,7 @@ import {
   serveStatus,
 } from '../surfaces/socket.ts';
 import { STATE, statusDocument } from '../surfaces/status.ts';
-import { podList, summaryDocument } from '../surfaces/summary.ts';
+import { namespaceOf, podList, summaryDocument } from '../surfaces/summary.ts';
 import { unlimitedWarnings } from './check-config.ts';
 import { kubeletConflict, ON_KUBELETS } from './kubelet-guard.ts';
 import type { Reloaded, TellHangups } from './reload.ts';
@@ -424,6 +424,7 @@ async function openSocket({
           startedAt: new Date(clock().wallMs).toISOString(),
           settings: daemon.settings,
           model,
+          namespaceOf: (podId) => namespaceOf(daemon.podOf(podId)),
           turns$: daemon.turns(intervalMs),
           intervalMs,
         }),

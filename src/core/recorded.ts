@@ -1,9 +1,12 @@
 import { concatMap, type MonoTypeOperatorFunction, scan } from 'rxjs';
 import type { EvictionOutcome } from './decision.ts';
+import { observationOf, type SignalObservation } from './observation.ts';
 import type { ReadReason, Turn } from './pipeline.ts';
 import type { DiskPart, DiskUsage, PodObservation, QosClass } from './pod.ts';
+import type { Policy } from './policy.ts';
 import { formatQuantity } from './quantity.ts';
-import type { Signal } from './signal.ts';
+import { SIGNALS, type Signal } from './signal.ts';
+import type { State } from './state.ts';
 import { type Threshold, thresholdId } from './threshold.ts';
 
 /** A turn of the pipeline as data: all that it takes to decide it again. */
@@ -22,6 +25,8 @@ export interface RecordedTurn {
   readonly outcome: { readonly podId: string; readonly kind: RecordedOutcome } | null;
   /** That what was evicted for a disk still held its space. */
   readonly spaceHeld?: true;
+  /** That the collection which was decided had ended. */
+  readonly reclaimed?: true;
 }
 
 /** Whole numbers of the signal's unit. */
@@ -35,6 +40,8 @@ export interface RecordedSignal {
 export interface RecordedPod {
   readonly id: string;
   readonly name: string;
+  /** Of a runtime's pod; left out for a cgroup that no runtime names. */
+  readonly namespace?: string;
   readonly priority: number;
   readonly qosClass: QosClass;
   /** A quantity of bytes. */
@@ -69,8 +76,17 @@ export type RecordedOutcome =
   | 'pressureGone'
   | 'dryRun';
 
+/** The namespace of pods that are cgroups and no more. */
+export const CGROUP_NAMESPACE = 'cgroup';
+
+/** The namespace of a pod by its id; undefined for a cgroup that no runtime names. */
+export type NamespaceOf = (podId: string) => string | undefined;
+
 /** A turn as it is recorded. */
-export function recordedTurn({ sample, reason, state, decision }: Turn): RecordedTurn {
+export function recordedTurn(
+  { sample, reason, state, decision }: Turn,
+  namespaceOf: NamespaceOf = () => undefined,
+): RecordedTurn {
   const { nowMs, observations, pods, outcome } = sample;
   return {
     kind: 'turn',
@@ -81,21 +97,27 @@ export function recordedTurn({ sample, reason, state, decision }: Turn): Recorde
       capacity,
       available,
     })),
-    pods: pods?.map(recordedPod) ?? null,
+    pods: pods?.map((pod) => recordedPod(pod, namespaceOf)) ?? null,
     calm: state.met.length === 0,
     decision: recordedDecision(decision),
     outcome:
       outcome === undefined ? null : { podId: outcome.podId, kind: recordedOutcome(outcome) },
     ...(sample.spaceHeld === true ? { spaceHeld: true } : {}),
+    ...(sample.reclaimed === true ? { reclaimed: true } : {}),
   };
 }
 
 /** A pod as it is recorded. */
-export function recordedPod(pod: PodObservation): RecordedPod {
+export function recordedPod(
+  pod: PodObservation,
+  namespaceOf: NamespaceOf = () => undefined,
+): RecordedPod {
   const { id, name, priority, qosClass, memoryRequestNano } = pod;
+  const namespace = namespaceOf(id);
   return {
     id,
     name,
+    ...(namespace === undefined ? {} : { namespace }),
     priority,
     qosClass,
     memoryRequest: formatQuantity(memoryRequestNano, 'binary'),
@@ -148,12 +170,20 @@ function recordedOutcome(outcome: EvictionOutcome): RecordedOutcome {
  * A turn that found nobody by an earlier ranking, and ranked nobody itself, is left out: with the pods
  * of another turn it would be decided otherwise. So is one that waited for newer figures of disk use.
  *
+ * Filesystems are read at a pace of their own, in turns of which most are left out: what was read of one that is
+ * not short, where that changes nothing, goes with the next turn. So does the end of a collection.
+ *
  * Synchronous; completes and errors with its source.
+ *
+ * @param before the turn before the first one, whose figures of filesystems go with that
  */
-export function worthRecording(intervalMs: number): MonoTypeOperatorFunction<Turn> {
+export function worthRecording(intervalMs: number, before?: Turn): MonoTypeOperatorFunction<Turn> {
   return (turns$) =>
     turns$.pipe(
-      scan((before, turn) => choose(before, turn, intervalMs), NOTHING_CHOSEN),
+      scan((choice, turn) => choose(choice, turn, intervalMs), {
+        ...NOTHING_CHOSEN,
+        carried: before === undefined ? NOTHING_CARRIED : knownAt(before),
+      }),
       concatMap(({ chosen }) => chosen),
     );
 }
@@ -164,18 +194,108 @@ interface Choice {
   /** The last one that was chosen, and the last since that was not. */
   readonly last: Turn | undefined;
   readonly passedBy: Turn | undefined;
+  /** The last since that was not and has read a filesystem that was short: a condition counts from there. */
+  readonly short: Turn | undefined;
+  readonly carried: Carried;
 }
 
-const NOTHING_CHOSEN: Choice = { chosen: [], last: undefined, passedBy: undefined };
+/** What turns that were left out had, and goes with the next one. */
+interface Carried {
+  /** By which it was read. */
+  readonly policy: Policy | undefined;
+  /** Of filesystems that were not short. */
+  readonly observations: readonly SignalObservation[];
+  readonly reclaimed: boolean;
+}
 
-function choose({ last, passedBy }: Choice, turn: Turn, intervalMs: number): Choice {
+const NOTHING_CARRIED: Carried = { policy: undefined, observations: [], reclaimed: false };
+const NOTHING_CHOSEN: Choice = {
+  chosen: [],
+  last: undefined,
+  passedBy: undefined,
+  short: undefined,
+  carried: NOTHING_CARRIED,
+};
+
+/** So old may figures be that go with the first turn, ms. */
+const KNOWN_FOR_MS = 60_000;
+
+function knownAt({ policy, state, sample }: Turn): Carried {
+  const observations = calmDisks(state.observations, state).filter(
+    ({ atMs }) => sample.nowMs - atMs <= KNOWN_FOR_MS,
+  );
+  return { policy, observations, reclaimed: false };
+}
+
+/** Those of filesystems of which no threshold is met. */
+function calmDisks(
+  observations: readonly SignalObservation[],
+  { met }: State,
+): readonly SignalObservation[] {
+  return observations.filter(
+    ({ signal }) =>
+      SIGNALS[signal].filesystem !== undefined &&
+      !met.some((threshold) => threshold.signal === signal),
+  );
+}
+
+function readsShortDisk({ sample: { observations }, state }: Turn): boolean {
+  const disks = observations.filter(({ signal }) => SIGNALS[signal].filesystem !== undefined);
+  return calmDisks(disks, state).length < disks.length;
+}
+
+/** With what a turn has that is left out. */
+function carriedOn(before: Carried, { policy, state, sample }: Turn): Carried {
+  const kept = before.policy === policy ? before.observations : [];
+  const now = calmDisks(sample.observations, state);
+  const older = kept.filter(({ signal }) => observationOf(now, signal) === undefined);
+  const reclaimed = before.reclaimed || sample.reclaimed === true;
+  return { policy, observations: [...older, ...now], reclaimed };
+}
+
+/** With what is carried, as far as it decides nothing there. */
+function withCarried(turn: Turn, { policy, observations, reclaimed }: Carried): Turn {
+  const { state, sample } = turn;
+  const isQuiet =
+    policy === turn.policy && state.reclaiming === undefined && state.spaceAwaited === undefined;
+  const more = isQuiet
+    ? calmDisks(observations, state).filter(
+        ({ signal }) => observationOf(sample.observations, signal) === undefined,
+      )
+    : [];
+  if (more.length === 0 && !reclaimed) return turn;
+  const all = [...sample.observations, ...more];
+  return {
+    ...turn,
+    sample: { ...sample, observations: all, ...(reclaimed ? { reclaimed: true } : {}) },
+  };
+}
+
+function choose(
+  { last, passedBy, short, carried }: Choice,
+  turn: Turn,
+  intervalMs: number,
+): Choice {
   const { sample, decision } = turn;
-  if (isByOthers(turn)) return { chosen: [], last, passedBy };
-  const chosen = (...turns: readonly Turn[]): Choice => ({
-    chosen: turns,
-    last: turn,
-    passedBy: undefined,
-  });
+  if (isByOthers(turn)) {
+    const isEnd = sample.reclaimed === true;
+    return {
+      chosen: [],
+      last,
+      passedBy: isEnd ? undefined : passedBy,
+      short: isEnd ? undefined : short,
+      carried: isEnd ? carriedOn(carried, turn) : carried,
+    };
+  }
+  const chosen = (...turns: readonly Turn[]): Choice => {
+    const isApart = short !== undefined && !turns.includes(short);
+    const [first = turn, ...others] = isApart ? [short, ...turns] : turns;
+    return {
+      ...NOTHING_CHOSEN,
+      chosen: [withCarried(first, carried), ...others],
+      last: turn,
+    };
+  };
   if (last === undefined) return chosen(turn);
   if (namesOf(last.state.met) !== namesOf(turn.state.met)) {
     return passedBy === undefined ? chosen(turn) : chosen(passedBy, turn);
@@ -184,9 +304,17 @@ function choose({ last, passedBy }: Choice, turn: Turn, intervalMs: number): Cho
     sample.pods !== undefined ||
     decision.kind !== 'none' ||
     sample.outcome !== undefined ||
+    sample.reclaimed === true ||
+    carried.reclaimed ||
     last.conditions.join() !== turn.conditions.join();
   if (matters || sample.nowMs - last.sample.nowMs >= intervalMs) return chosen(turn);
-  return { chosen: [], last, passedBy: turn };
+  return {
+    chosen: [],
+    last,
+    passedBy: turn,
+    short: readsShortDisk(turn) ? turn : short,
+    carried: carriedOn(carried, turn),
+  };
 }
 
 /** Decided by an earlier ranking, or since figures of disk use were older than they are in a recording. */

@@ -29,6 +29,7 @@ export class SummarySample implements Sample {
   readonly isComplete = true;
   /** Told by who makes the sample. */
   spaceHeld?: true;
+  reclaimed?: true;
   /** The signals whose figures could not be true. */
   readonly refused: readonly Signal[];
   readonly #reading: SampleReading;

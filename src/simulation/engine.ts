@@ -80,6 +80,9 @@ export interface ObservedStep {
 const STEPS_PER_POD = 2;
 const FEW_STEPS = 10;
 
+/** How long before its recorded end a collection may be decided, ms: it takes 30 s at most. */
+const COLLECTION_AWAITED_MS = 35_000;
+
 /**
  * Runs a scenario. A configuration error is a result.
  *
@@ -290,6 +293,10 @@ class Run {
           this.#escalate(nowMs, decision.gracePeriodMs);
           return;
         case 'reclaim': {
+          if (this.#awaitsCollection(seen)) {
+            told.reclaim.push(...decision.functions);
+            return;
+          }
           const fresh = this.#reclaim(decision, seen, view);
           const pods = rules.measuredAfterReclaim === 'kubelet' ? view : fresh;
           const { observations } = fresh;
@@ -315,6 +322,27 @@ class Run {
       }
     }
     assert(false, 'a round ends');
+  }
+
+  /** Whether this round has what is read after a recorded collection, and one is awaited. */
+  #endsCollection({ tick }: Seen): boolean {
+    return (
+      this.#prepared.isOwn &&
+      tick.evictd?.collection === 'ended' &&
+      this.#state.reclaiming !== undefined
+    );
+  }
+
+  /** Whether what is read after a collection that is decided now stands in a later round, or beyond the last. */
+  #awaitsCollection({ tick, index, nowMs }: Seen): boolean {
+    const { isOwn, scenario } = this.#prepared;
+    if (!isOwn) return false;
+    if (tick.evictd?.collection === 'runs') return true;
+    for (const { at, evictd } of scenario.ticks.slice(index + 1)) {
+      if (parseDuration(at) - nowMs > COLLECTION_AWAITED_MS) return false;
+      if (evictd?.collection !== undefined) return true;
+    }
+    return false;
   }
 
   /** Collects, and returns what is read after it. */
@@ -381,7 +409,10 @@ class Run {
 
   #view(read: Summary | null | undefined, seen: Seen): Sample {
     const { nowMs, active, memAvailableBytes, told } = seen;
-    if (read === undefined || read === null) return { nowMs, observations: undefined };
+    const ends = this.#endsCollection(seen);
+    if (read === undefined || read === null) {
+      return { nowMs, observations: undefined, ...(ends ? { reclaimed: true } : {}) };
+    }
     const { rules, memorySource, checksLimits, later } = this.#prepared;
     const summary = this.#isRecorded ? withGivenBack(read, this.#goneIds()) : read;
     const sample = new SummarySample({
@@ -400,6 +431,7 @@ class Run {
       if (!told.refused.includes(signal)) told.refused.push(signal);
     }
     if (seen.tick.evictd?.spaceHeld === true) sample.spaceHeld = true;
+    if (ends) sample.reclaimed = true;
     return sample;
   }
 

@@ -7,14 +7,15 @@ import { HARD_GRACE_SECONDS } from '../config/settings.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { KubernetesPod, MemoryStats, PodStats, Summary } from '../core/kubernetes.ts';
 import type { Compatibility } from '../core/policy.ts';
-import type {
-  RecordedDisk,
-  RecordedOutcome,
-  RecordedPod,
-  RecordedSignal,
-  RecordedTurn,
+import {
+  CGROUP_NAMESPACE,
+  type RecordedDisk,
+  type RecordedOutcome,
+  type RecordedPod,
+  type RecordedSignal,
+  type RecordedTurn,
 } from '../core/recorded.ts';
-import type { Signal } from '../core/signal.ts';
+import { SIGNALS, type Signal } from '../core/signal.ts';
 import type { Kill, Scenario, Tick, TickExtension } from './scenario.ts';
 
 /** What was recorded, in the order of time. */
@@ -35,9 +36,6 @@ export interface ScenarioTurn extends RecordedTurn {
   readonly config?: ScenarioConfig;
 }
 
-/** The namespace of pods that are cgroups. */
-export const CGROUP_NAMESPACE = 'cgroup';
-
 /**
  * So much sooner than it was heard of has an eviction ended, ms: the sum of rounded times must not
  * exceed the instant of the round.
@@ -53,6 +51,7 @@ export function scenarioOf(recording: Recording): Scenario {
   const turns = peopled(recording.pods, fromFirst(replayable(recording, isOwn)));
   const cast = new Cast(turns.flatMap(({ there }) => there));
   const kills = killsOf(turns);
+  const collections = collectionsOf(turns);
   const ticks = turns.map((turn): Tick => {
     const kill = kills.get(turn);
     const evictd = tickExtension({
@@ -60,10 +59,13 @@ export function scenarioOf(recording: Recording): Scenario {
       kills: kill && { [cast.nameOf(kill.pod)]: kill.kill },
       spaceHeld: turn.spaceHeld,
       images: imagesOf(turn.there, cast),
+      collection: isOwn ? collections.marks.get(turn) : undefined,
     });
+    const after = collections.after.get(turn);
     return {
       at: formatDuration(turn.atMs),
       summary: summaryOf(turn.signals, turn.there, cast),
+      ...(after === undefined ? {} : { summaryAfterReclaim: summaryOf(after, turn.there, cast) }),
       activePods: turn.there.filter((pod) => cast.isActive(pod)).map((pod) => cast.nameOf(pod)),
       ...(!isOwn && kill !== undefined && kill.kill.outcome !== 'evicted'
         ? { killFails: [cast.nameOf(kill.pod)] }
@@ -81,9 +83,11 @@ export function scenarioOf(recording: Recording): Scenario {
     evictd: {
       recorded: true,
       ranksDisk: turns.some(({ there }) => there.some(({ disk }) => disk !== undefined)),
-      // None goes for images where none may be removed; what collections freed is in the readings.
-      reclaims: turns.some(({ there }) =>
-        there.some(({ exclusiveImageBytes }) => exclusiveImageBytes !== undefined),
+      // None goes for images where none may be removed.
+      reclaims: turns.some(
+        ({ there, decision }) =>
+          decision.kind === 'reclaim' ||
+          there.some(({ exclusiveImageBytes }) => exclusiveImageBytes !== undefined),
       ),
       protected: cast.guarded(),
       kills: Object.fromEntries(
@@ -154,6 +158,40 @@ function peopled(
   });
 }
 
+/** What collections came to. */
+interface Collections {
+  readonly marks: ReadonlyMap<ScenarioTurn, NonNullable<TickExtension['collection']>>;
+  /** What is read after one that is over in the round, by its turns until then. */
+  readonly after: ReadonlyMap<ScenarioTurn, readonly RecordedSignal[]>;
+}
+
+/** By the turns in which they were decided, and had ended. */
+function collectionsOf(turns: readonly ScenarioTurn[]): Collections {
+  const marks = new Map<ScenarioTurn, NonNullable<TickExtension['collection']>>();
+  const after = new Map<ScenarioTurn, readonly RecordedSignal[]>();
+  let running: ScenarioTurn[] = [];
+  for (const turn of turns) {
+    if (turn.reclaimed === true) {
+      marks.set(turn, 'ended');
+      for (const one of running) after.set(one, withDisksOf(one.signals, turn.signals));
+      running = [];
+    }
+    if (running.length > 0 || turn.decision.kind === 'reclaim') running.push(turn);
+  }
+  const last = turns.at(-1);
+  if (running.length > 0 && last !== undefined) marks.set(last, 'runs');
+  return { marks, after };
+}
+
+/** Signals with what others have of filesystems in their place. */
+function withDisksOf(
+  signals: readonly RecordedSignal[],
+  others: readonly RecordedSignal[],
+): readonly RecordedSignal[] {
+  const disks = others.filter(({ signal }) => SIGNALS[signal].filesystem !== undefined);
+  return [...signals.filter(({ signal }) => !disks.some((one) => one.signal === signal)), ...disks];
+}
+
 interface RecordedKill {
   readonly pod: LivingPod;
   readonly kill: Kill;
@@ -212,12 +250,16 @@ function tickExtension({
   kills,
   spaceHeld,
   images,
+  collection,
 }: {
-  readonly [Key in 'config' | 'kills' | 'spaceHeld' | 'images']: TickExtension[Key] | undefined;
+  readonly [Key in 'config' | 'kills' | 'spaceHeld' | 'images' | 'collection']:
+    | TickExtension[Key]
+    | undefined;
 }): TickExtension | undefined {
   const extension = {
     ...(spaceHeld === true ? { spaceHeld } : {}),
     ...(images === undefined ? {} : { images }),
+    ...(collection === undefined ? {} : { collection }),
     ...(config === undefined ? {} : { config }),
     ...(kills === undefined ? {} : { kills }),
   };
@@ -239,6 +281,7 @@ function imagesOf(pods: readonly LivingPod[], cast: Cast): TickExtension['images
 /** What is said of a pod once, in a scenario. */
 interface Part {
   readonly pod: RecordedPod;
+  readonly namespace: string;
   /** Without its namespace. */
   readonly name: string;
   readonly uid: string;
@@ -262,8 +305,11 @@ class Cast {
       const part = this.#parts.get(keyOf(pod));
       if (part === undefined) {
         const isAlwaysProtected = pod.protected !== null;
-        const [name, uid] = [numbered(names, pod.name), numbered(uids, pod.id)];
-        this.#parts.set(keyOf(pod), { pod, name, uid, isAlwaysProtected });
+        const { namespace = CGROUP_NAMESPACE } = pod;
+        const own = pod.name.startsWith(`${namespace}/`) ? pod.name : `${namespace}/${pod.name}`;
+        const name = numbered(names, own).slice(namespace.length + 1);
+        const uid = numbered(uids, pod.id);
+        this.#parts.set(keyOf(pod), { pod, namespace, name, uid, isAlwaysProtected });
       } else if (pod.protected === null) {
         part.isAlwaysProtected = false;
       }
@@ -271,7 +317,8 @@ class Cast {
   }
 
   nameOf(pod: LivingPod): string {
-    return `${CGROUP_NAMESPACE}/${this.partOf(pod).name}`;
+    const { namespace, name } = this.partOf(pod);
+    return `${namespace}/${name}`;
   }
 
   partOf(pod: LivingPod): Part {
@@ -289,8 +336,8 @@ class Cast {
   /** Why those are protected that always are. */
   guarded(): Readonly<Record<string, string>> {
     return Object.fromEntries(
-      [...this.#parts.values()].flatMap(({ pod, name, isAlwaysProtected }) =>
-        isAlwaysProtected ? [[`${CGROUP_NAMESPACE}/${name}`, pod.protected ?? '']] : [],
+      [...this.#parts.values()].flatMap(({ pod, namespace, name, isAlwaysProtected }) =>
+        isAlwaysProtected ? [[`${namespace}/${name}`, pod.protected ?? '']] : [],
       ),
     );
   }
@@ -308,13 +355,13 @@ function numbered(times: Map<string, number>, text: string): string {
   return time === 1 ? text : numbered(times, `${text}@${time}`);
 }
 
-function kubernetesPod({ pod, name, uid, isAlwaysProtected }: Part): KubernetesPod {
+function kubernetesPod({ pod, namespace, name, uid, isAlwaysProtected }: Part): KubernetesPod {
   const { memoryRequest, priority, gracePeriodSeconds, qosClass } = pod;
   const requests = memoryRequest === '0' ? {} : { requests: { memory: memoryRequest } };
   return {
     metadata: {
       name,
-      namespace: CGROUP_NAMESPACE,
+      namespace,
       uid,
       // What the kubelet's rules know of protection.
       ...(isAlwaysProtected ? { annotations: { 'kubernetes.io/config.source': 'file' } } : {}),
@@ -373,9 +420,12 @@ function memoryStats({ capacity, available }: RecordedSignal): MemoryStats {
   return { availableBytes: available, workingSetBytes: capacity - available };
 }
 
-function podStats({ workingSetBytes, pids, disk }: RecordedPod, { name, uid }: Part): PodStats {
+function podStats(
+  { workingSetBytes, pids, disk }: RecordedPod,
+  { namespace, name, uid }: Part,
+): PodStats {
   return {
-    podRef: { name, namespace: CGROUP_NAMESPACE, uid },
+    podRef: { name, namespace, uid },
     ...(disk === undefined ? {} : diskStats(disk)),
     ...(workingSetBytes === null ? {} : { memory: { workingSetBytes } }),
     ...(pids === null ? {} : { process_stats: { process_count: pids } }),

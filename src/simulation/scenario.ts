@@ -30,6 +30,8 @@ export interface ScenarioExtension {
   readonly reclaims?: boolean;
 }
 
+export type CollectionMark = 'ended' | 'runs';
+
 /** How an eviction ended, or why nothing was done. */
 export type KillOutcome = RecordedOutcome;
 
@@ -72,6 +74,11 @@ export interface TickExtension {
   readonly summariesSettling?: readonly Summary[];
   /** That what was evicted for a disk still holds its space. */
   readonly spaceHeld?: boolean;
+  /**
+   * Where the collections of a recorded run came to their end: what was decided to be collected before is read in
+   * this round, or goes on beyond the last one. What is decided within 35 s before it is awaited.
+   */
+  readonly collection?: CollectionMark;
   /** A configuration that holds from this round on, as after a reload. */
   readonly config?: ScenarioConfig;
   /** How kills go that are decided in this round, in place of the scenario's own; by `namespace/name`. */

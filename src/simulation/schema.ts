@@ -166,6 +166,12 @@ const TICK_EXTENSION: Fields<TickExtension> = {
     ...named(closed(KILL)),
     description: 'how kills go that are decided in this round, by namespace/name',
   },
+  collection: {
+    enum: ['ended', 'runs'],
+    description:
+      'where a collection of a recorded run came to its end: what was decided within 35 s before is read in this ' +
+      'round, or goes on beyond the last one',
+  },
   spaceHeld: {
     ...SWITCH,
     description: 'that what was evicted for a disk still holds its space: no pod goes for a disk',

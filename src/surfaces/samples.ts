@@ -4,6 +4,7 @@ import type { ScenarioConfig } from '../config/scenario-config.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Turn } from '../core/pipeline.ts';
 import {
+  type NamespaceOf,
   type RecordedPod,
   type RecordedTurn,
   recordedPod,
@@ -50,6 +51,8 @@ export interface SampleSource {
   readonly startedAt: string;
   readonly settings: () => Settings;
   readonly model: Model;
+  /** The namespace of a pod by its observation's id. */
+  readonly namespaceOf: NamespaceOf;
   readonly turns$: Observable<Turn>;
   readonly intervalMs: number;
 }
@@ -59,12 +62,12 @@ export interface SampleSource {
  * is the subscription.
  */
 export function sampleLines(source: SampleSource): Observable<SampleLine> {
-  const { settings, turns$, intervalMs } = source;
+  const { settings, turns$, intervalMs, namespaceOf, model } = source;
   let { policy } = settings();
   const lines$ = turns$.pipe(
-    worthRecording(intervalMs),
+    worthRecording(intervalMs, model.turn),
     concatMap((turn): readonly SampleLine[] => {
-      const line = recordedTurn(turn);
+      const line = recordedTurn(turn, namespaceOf);
       if (turn.policy === policy) return [line];
       policy = turn.policy;
       return [{ kind: 'config', config: recordedConfig(settings()) }, line];
@@ -73,7 +76,14 @@ export function sampleLines(source: SampleSource): Observable<SampleLine> {
   return concat(of(headOf(source)), lines$);
 }
 
-function headOf({ version, nodeCgroup, startedAt, settings, model }: SampleSource): SamplesHead {
+function headOf({
+  version,
+  nodeCgroup,
+  startedAt,
+  settings,
+  model,
+  namespaceOf,
+}: SampleSource): SamplesHead {
   const { layout } = layoutOf(model.filesystems);
   return {
     apiVersion: SAMPLES_VERSION,
@@ -84,7 +94,7 @@ function headOf({ version, nodeCgroup, startedAt, settings, model }: SampleSourc
     config: recordedConfig(settings()),
     dedicatedImageFs: layout === 'dedicatedImagefs' || layout === 'splitImagefs',
     splitImageFs: layout === 'splitImagefs',
-    pods: model.pods.map(recordedPod),
+    pods: model.pods.map((pod) => recordedPod(pod, namespaceOf)),
     evicting: model.turn?.state.inFlight !== undefined,
     pressure: (model.turn?.state.met.length ?? 0) > 0,
   };

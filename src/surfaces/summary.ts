@@ -12,13 +12,19 @@ import type {
 } from '../core/kubernetes.ts';
 import type { PodObservation } from '../core/pod.ts';
 import { formatQuantity } from '../core/quantity.ts';
+import { CGROUP_NAMESPACE } from '../core/recorded.ts';
 import type { FilesystemName, Signal } from '../core/signal.ts';
 import type { ContainerUse, DiskFacts, PartUse } from '../ports/disk-usage.ts';
 import type { RuntimePod } from '../ports/pod-directory.ts';
 import type { Model } from './status.ts';
 
-/** The namespace of pods that have none. */
-export const NO_NAMESPACE = 'default';
+/** The namespace of a runtime's pods that have none. */
+const NO_NAMESPACE = 'default';
+
+/** The namespace of what a runtime names, for whoever shows it to others; undefined for a cgroup alone. */
+export function namespaceOf(known: RuntimePod | undefined): string | undefined {
+  return known && (known.namespace ?? NO_NAMESPACE);
+}
 
 /** What a pod's one container is called where nothing says what it is made of. */
 const CONTAINER = 'main';
@@ -143,8 +149,8 @@ function namedPods({ pods }: Model, { podOf }: SummaryContext): readonly NamedPo
   const uids = new Set<string>();
   return pods.map((seen) => {
     const known = podOf(seen.id);
-    const namespace = known?.namespace ?? NO_NAMESPACE;
-    const isNamed = known?.namespace !== undefined && seen.name.startsWith(`${namespace}/`);
+    const namespace = namespaceOf(known) ?? CGROUP_NAMESPACE;
+    const isNamed = seen.name.startsWith(`${namespace}/`);
     const name = isNamed ? seen.name.slice(namespace.length + 1) : seen.name;
     const uid = known === undefined || uids.has(known.uid) ? seen.id : known.uid;
     uids.add(uid);

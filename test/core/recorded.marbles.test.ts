@@ -10,6 +10,7 @@ import {
   policy,
   softThreshold,
   threshold,
+  value,
 } from '../support/builders.ts';
 import { marbles } from '../support/marbles.ts';
 
@@ -55,6 +56,76 @@ describe('worthRecording', () => {
 
   it('takes those with pods', () => {
     expect(times(chosen(Array<number>(10).fill(500), 100, 3))).toEqual([0, 3, 6, 9]);
+  });
+
+  describe('of a filesystem, which is read at a pace of its own', () => {
+    const disk = threshold({ signal: 'nodefs.available', value: value('100Mi') });
+    const by = { ...BY, thresholds: [...BY.thresholds, disk] };
+    const full = (availableMi: number) =>
+      observation(availableMi * MI, { signal: 'nodefs.available' });
+    /** Each ms: memory, and of the disk what there is by time. */
+    const ofDisk = (
+      at: Readonly<Record<number, number>>,
+      { forMs = 10, before, wakes = '-' }: { forMs?: number; before?: Turn; wakes?: string } = {},
+    ): Turn[] => {
+      const turns: Turn[] = [];
+      marbles(({ scheduler, hot }) => {
+        evictionPipeline(
+          {
+            wakeups$: hot('w'),
+            outcomes$: hot('-'),
+            reclaimed$: hot(wakes),
+            read: () => {
+              const now = at[scheduler.now()];
+              return [observation(500 * MI), ...(now === undefined ? [] : [full(now)])];
+            },
+            readPods: () => [LEAK],
+            pollAfterMs: () => 1,
+            podsIntervalMs: 1000,
+          },
+          () => by,
+          scheduler,
+        )
+          .pipe(worthRecording(4, before), takeUntil(timer(forMs, scheduler)))
+          .subscribe((turn) => turns.push(turn));
+      });
+      return turns;
+    };
+    const told = (turns: readonly Turn[]) =>
+      turns.map(({ sample: { nowMs, observations } }) => [
+        nowMs,
+        observations.find(({ signal }) => signal === 'nodefs.available')?.available,
+      ]);
+
+    it('has what was read last with the next turn that is taken', () => {
+      expect(told(ofDisk({ 1: 400, 3: 300, 6: 200 }))).toEqual([
+        [0, undefined],
+        [4, 300 * MI],
+        [8, 200 * MI],
+      ]);
+    });
+
+    it('has what was known before with the first, if that is not old', () => {
+      const [known] = ofDisk({ 0: 400 }, { forMs: 1 });
+      expect(told(ofDisk({}, { before: known as Turn, forMs: 5 }))).toEqual([
+        [0, 400 * MI],
+        [4, undefined],
+      ]);
+      const old = { ...(known as Turn), sample: { ...(known as Turn).sample, nowMs: 60_001 } };
+      expect(told(ofDisk({}, { before: old, forMs: 1 }))).toEqual([[0, undefined]]);
+    });
+
+    it('has what is short where it was read alone, and the last time that it was', () => {
+      // Nobody is evicted for it: it is a node condition.
+      const short = told(ofDisk({ 1: 50, 2: 40, 5: 30, 6: 500 }));
+      expect(short).toEqual([
+        [0, undefined],
+        [1, 50 * MI],
+        [2, 40 * MI],
+        [5, 30 * MI],
+        [6, 500 * MI],
+      ]);
+    });
   });
 
   it('takes the first of other thresholds that are met, and the last before it', () => {

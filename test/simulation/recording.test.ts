@@ -39,15 +39,18 @@ describe('a recorded run', () => {
     'is decided again as it was decided: the same victims at the same moments',
     () => {
       let evictions = 0;
+      let collections = 0;
       fc.assert(
         fc.property(worlds, (world) => {
           const { recording, told } = runWorld(world);
           evictions += told.victims.length;
+          collections += recording.turns.filter(({ reclaimed }) => reclaimed).length;
           expect(rounded(replayed(scenarioOf(recording)))).toEqual(rounded(told));
         }),
         { numRuns: count(40, 1000) },
       );
-      report(`${evictions} evictions`);
+      report(`${evictions} evictions, ${collections} collections`);
+      expect(collections).toBeGreaterThan(3);
       expect(evictions).toBeGreaterThan(20);
     },
     PROPERTY_LIMIT_MS,
@@ -286,6 +289,121 @@ describe('scenarioOf', () => {
       ],
     });
     expect(ticks[0]?.evictd?.config).toEqual({ evictionHard: {} });
+  });
+
+  it('calls a runtime’s pod as the runtime does, its namespace apart', () => {
+    const web = pod({ id: 'w@1', name: 'shop/web', namespace: 'shop' });
+    const none = pod({ id: 'n@1', name: 'batch', namespace: 'default' });
+    const inCgroup = pod({ id: 'c@1', name: 'shop/web' });
+    const { pods, ticks } = scenarioOf(
+      recording({ pods: [], turns: [turn(0, 400, { pods: [web, none, inCgroup] })] }),
+    );
+    const names = [
+      ['shop', 'web'],
+      ['default', 'batch'],
+      ['cgroup', 'shop/web'],
+    ];
+    expect(pods.map(({ metadata: { namespace, name } }) => [namespace, name])).toEqual(names);
+    expect(ticks[0]?.activePods).toEqual(names.map((parts) => parts.join('/')));
+    expect(
+      ticks[0]?.summary?.pods?.map(({ podRef: { namespace, name } }) => [namespace, name]),
+    ).toEqual(names);
+  });
+
+  describe('in which collecting helped', () => {
+    const disk = (availableMi: number) => ({
+      signal: 'nodefs.available' as const,
+      capacity: 1000 * MI,
+      available: availableMi * MI,
+    });
+    const on = (availableMi: number, overrides: Partial<RecordedTurn> = {}) => {
+      const one = turn(0, 400, overrides);
+      return { ...one, signals: [...one.signals, disk(availableMi)] };
+    };
+    const files = { bytes: 0, inodes: 1 };
+    const fat = pod({
+      disk: { root: { bytes: 300 * MI, inodes: 9 }, logs: files, localVolumes: files },
+    });
+    const of = (overrides: Partial<Recording> = {}) =>
+      recording({
+        pods: [fat],
+        config: { evictionHard: { 'nodefs.available': '100Mi' } },
+        turns: [
+          { ...on(500, { pods: [fat] }), atMs: 0 },
+          { ...on(150), atMs: 1000, pods: null },
+          { ...on(50, { decision: { kind: 'reclaim' } }), atMs: 2000, pods: null },
+          {
+            ...on(60, { decision: { kind: 'none', why: 'reclaiming' } }),
+            atMs: 3000,
+            pods: null,
+          },
+          {
+            ...on(400, { decision: { kind: 'none', why: 'reclaimed' }, reclaimed: true }),
+            atMs: 4000,
+            pods: null,
+          },
+          { ...on(400), atMs: 5000, pods: null },
+        ],
+        ...overrides,
+      });
+    const run = (scenario: Scenario, flags = {}) =>
+      simulate(scenario, { flags }).ticks.map(({ reclaim, evicted }) => [
+        ...(reclaim.length > 0 ? ['collects'] : []),
+        ...evicted.map(({ pod: name }) => name),
+      ]);
+
+    it('nobody is evicted, and it is said where that ended', () => {
+      const scenario = scenarioOf(of());
+      expect(scenario.evictd?.reclaims).toBe(true);
+      expect(scenario.ticks.map(({ evictd }) => evictd?.collection)).toEqual([
+        ...Array<undefined>(4).fill(undefined),
+        'ended',
+        undefined,
+      ]);
+      expect(run(scenario)).toEqual([[], [], ['collects'], [], [], []]);
+    });
+
+    it('nor by the kubelet’s rules, nor with a threshold that is met a while before', () => {
+      const scenario = scenarioOf(of());
+      expect(run(scenario, { '--compatibility': ['kubelet'] })).toEqual([
+        [],
+        [],
+        ['collects'],
+        ['collects'],
+        [],
+        [],
+      ]);
+      const higher = { '--eviction-hard': ['nodefs.available<200Mi'] };
+      expect(run(scenario, higher)).toEqual([[], ['collects'], [], [], [], []]);
+    });
+
+    it('somebody is where what it regained is not enough', () => {
+      const higher = { '--eviction-hard': ['nodefs.available<450Mi'] };
+      expect(run(scenarioOf(of()), higher)).toEqual([
+        [],
+        ['collects'],
+        [],
+        [],
+        ['cgroup/leak'],
+        [],
+      ]);
+    });
+
+    it('nobody is while it had not ended', () => {
+      const scenario = scenarioOf(of({ turns: of().turns.slice(0, 4) }));
+      expect(scenario.ticks.at(-1)?.evictd).toEqual({ collection: 'runs' });
+      expect(run(scenario)).toEqual([[], [], ['collects'], []]);
+    });
+
+    it('what is decided after its end, or long before it, has freed nothing', () => {
+      const late = of();
+      const turns = late.turns.map((one, index) =>
+        index < 2 ? one : { ...one, atMs: one.atMs + 35_001 },
+      );
+      const higher = { '--eviction-hard': ['nodefs.available<200Mi'] };
+      const [, second] = run(scenarioOf(of({ turns })), higher);
+      expect(second).toEqual(['collects', 'cgroup/leak']);
+    });
   });
 
   it('under the kubelet’s rules has no rounds while a pod is killed', () => {

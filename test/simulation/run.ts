@@ -9,6 +9,7 @@ import {
   type Observable,
   of,
   Subject,
+  tap,
   timer,
   VirtualTimeScheduler,
 } from 'rxjs';
@@ -19,6 +20,8 @@ import type { EvictionOutcome } from '../../src/core/decision.ts';
 import type { SignalObservation } from '../../src/core/observation.ts';
 import { evictionPipeline, type Turn } from '../../src/core/pipeline.ts';
 import type { PodObservation } from '../../src/core/pod.ts';
+import type { Policy } from '../../src/core/policy.ts';
+import { RECLAIM_FUNCTIONS } from '../../src/core/reclaim.ts';
 import {
   type RecordedOutcome,
   type RecordedTurn,
@@ -30,6 +33,7 @@ import { MI, outcome } from '../support/builders.ts';
 
 const CAPACITY_BYTES = 1024 * MI;
 const CAPACITY_PIDS = 1000;
+const CAPACITY_DISK_BYTES = 1000 * MI;
 const SYSTEM_BYTES = 100 * MI;
 const RUN_MS = 15_000;
 /** An outcome comes at a moment of its own, as on every real clock. */
@@ -46,6 +50,8 @@ export interface PodWorld {
   readonly growsForMs: number;
   readonly perSecondMi: number;
   readonly perSecondPids: number;
+  /** What it writes to the disk. */
+  readonly perSecondDiskMi: number;
   /** How long it takes to die once it is killed, ms. */
   readonly diesMs: number;
   /** Whether it ends on TERM. */
@@ -62,6 +68,20 @@ export interface World {
   readonly intervalMs: number;
   readonly pollMs: number;
   readonly wakeupMs: number;
+  readonly disk: DiskWorld | undefined;
+}
+
+/** A filesystem that is measured at a pace of its own, with what nobody uses on it. */
+export interface DiskWorld {
+  readonly pollMs: number;
+  readonly garbageMi: number;
+  /** How long it takes to remove that; it is not collected where that is left out. */
+  readonly collectMs: number | undefined;
+  /** How much of it is made again after that, and how soon, ms. */
+  readonly againMi: number;
+  readonly againMs: number;
+  /** Whether it is measured right at the end. */
+  readonly isMeasured: boolean;
 }
 
 /** What was done: who was evicted when, and what held at each turn that was recorded. */
@@ -79,11 +99,16 @@ interface Living {
 }
 
 /** Runs the daemon's pipeline on a world. */
-export function runWorld({ flags, pods, intervalMs, pollMs, wakeupMs }: World): {
+export function runWorld({ flags, pods, intervalMs, pollMs, wakeupMs, disk }: World): {
   readonly recording: Recording;
   readonly told: Told;
 } {
   const settings = settingsFromFlags(flags).settings;
+  const policy: Policy = {
+    ...settings.policy,
+    ranksDisk: disk !== undefined,
+    reclaims: disk?.collectMs === undefined ? [] : RECLAIM_FUNCTIONS,
+  };
   const scheduler = new VirtualTimeScheduler(undefined, RUN_MS);
   const all: readonly Living[] = pods.map((world, index) => ({
     name: `pod-${index}`,
@@ -93,24 +118,29 @@ export function runWorld({ flags, pods, intervalMs, pollMs, wakeupMs }: World): 
     failed: 0,
   }));
   const now = () => scheduler.now();
+  const garbage = disk && new Garbage(disk, all, scheduler);
   const outcomes$ = new Subject<EvictionOutcome>();
   const turns$ = connectable(
     evictionPipeline(
       {
-        wakeups$: merge(of('start'), interval(wakeupMs, scheduler)),
+        wakeups$: merge(of('start'), interval(wakeupMs, scheduler), garbage?.measured$ ?? EMPTY),
         outcomes$,
-        read: () => observations(all, now()),
-        readPods: () => all.map((pod) => observed(pod, now())),
+        ...(garbage === undefined ? {} : { reclaimed$: garbage.reclaimed$ }),
+        read: () => [...observations(all, now()), ...(garbage?.read() ?? [])],
+        readPods: () => all.map((pod) => observed(pod, now(), disk !== undefined)),
         pollAfterMs: () => pollMs,
         podsIntervalMs: intervalMs,
       },
-      () => settings.policy,
+      () => policy,
       scheduler,
     ),
   );
   const seen: Turn[] = [];
   const recorded: Turn[] = [];
   execute(turns$, all, scheduler).subscribe((ended) => outcomes$.next(ended));
+  turns$.subscribe(({ decision }) => {
+    if (decision.kind === 'reclaim') garbage?.collect();
+  });
   turns$.pipe(worthRecording(intervalMs)).subscribe((turn) => recorded.push(turn));
   turns$.subscribe((turn) => seen.push(turn));
   turns$.connect();
@@ -123,7 +153,7 @@ export function runWorld({ flags, pods, intervalMs, pollMs, wakeupMs }: World): 
       node: { dedicatedImageFs: false, splitImageFs: false },
       pods: [],
       evicting: false,
-      turns: recorded.map(recordedTurn).map(asRead),
+      turns: recorded.map((turn) => asRead(recordedTurn(turn))),
     },
     told: {
       victims: seen.flatMap(({ decision, sample }) =>
@@ -132,6 +162,51 @@ export function runWorld({ flags, pods, intervalMs, pollMs, wakeupMs }: World): 
       conditions: recorded.map(({ conditions }) => conditions),
     },
   };
+}
+
+/** A filesystem, measured at its own pace; a reading counts once. */
+class Garbage {
+  readonly measured$: Observable<unknown>;
+  readonly reclaimed$ = new Subject<void>();
+  readonly #disk: DiskWorld;
+  readonly #all: readonly Living[];
+  readonly #scheduler: VirtualTimeScheduler;
+  #bytes: number;
+  #isRead = false;
+
+  constructor(disk: DiskWorld, all: readonly Living[], scheduler: VirtualTimeScheduler) {
+    this.#disk = disk;
+    this.#all = all;
+    this.#scheduler = scheduler;
+    this.#bytes = disk.garbageMi * MI;
+    this.measured$ = interval(disk.pollMs, scheduler).pipe(
+      tap(() => {
+        this.#isRead = true;
+      }),
+    );
+  }
+
+  collect(): void {
+    const { collectMs = 0, isMeasured, againMi, againMs } = this.#disk;
+    timer(collectMs + HEARD_LATER_MS, this.#scheduler).subscribe(() => {
+      this.#bytes = 0;
+      this.#isRead = isMeasured;
+      this.reclaimed$.next();
+    });
+    timer(collectMs + againMs, this.#scheduler).subscribe(() => {
+      this.#bytes += againMi * MI;
+    });
+  }
+
+  read(): readonly SignalObservation[] {
+    if (!this.#isRead) return [];
+    this.#isRead = false;
+    const nowMs = this.#scheduler.now();
+    const used = this.#all.map((pod) => use(pod, nowMs).diskBytes);
+    const taken = used.reduce((sum, one) => sum + one, this.#bytes);
+    const available = Math.max(0, CAPACITY_DISK_BYTES - taken);
+    return [{ signal: 'nodefs.available', capacity: CAPACITY_DISK_BYTES, available, atMs: nowMs }];
+  }
 }
 
 /** What arrives at the other end of a socket. */
@@ -202,16 +277,19 @@ function isEmpty({ diedMs, world }: Living, nowMs: number): boolean {
 }
 
 function use(pod: Living, nowMs: number) {
-  if (isEmpty(pod, nowMs)) return { bytes: 0, pids: 0 };
+  if (isEmpty(pod, nowMs)) return { bytes: 0, pids: 0, diskBytes: 0 };
   const { world, diedMs } = pod;
   // Who has come back does not grow again.
-  if (diedMs !== undefined) return { bytes: world.startMi * MI, pids: 1 };
+  if (diedMs !== undefined) return { bytes: world.startMi * MI, pids: 1, diskBytes: 0 };
   const forMs = Math.min(Math.max(0, nowMs - world.growsFromMs), world.growsForMs);
   return {
     bytes: Math.round((world.startMi + (world.perSecondMi * forMs) / 1000) * MI),
     pids: 1 + Math.round((world.perSecondPids * forMs) / 1000),
+    diskBytes: Math.round(((world.perSecondDiskMi * forMs) / 1000) * MI),
   };
 }
+
+const NO_FILES = { bytes: 0, inodes: 0 };
 
 function observations(all: readonly Living[], nowMs: number): readonly SignalObservation[] {
   const used = all.map((pod) => use(pod, nowMs));
@@ -226,9 +304,9 @@ function observations(all: readonly Living[], nowMs: number): readonly SignalObs
   return [of('memory.available', CAPACITY_BYTES, bytes), of('pid.available', CAPACITY_PIDS, pids)];
 }
 
-function observed(pod: Living, nowMs: number): PodObservation {
+function observed(pod: Living, nowMs: number, hasDisk: boolean): PodObservation {
   const { world, name } = pod;
-  const { bytes, pids } = use(pod, nowMs);
+  const { bytes, pids, diskBytes } = use(pod, nowMs);
   return {
     id: `id-of-${name}`,
     name,
@@ -237,6 +315,9 @@ function observed(pod: Living, nowMs: number): PodObservation {
     memoryRequestNano: BigInt(world.requestMi * MI) * 1_000_000_000n,
     workingSetBytes: bytes,
     pids,
+    ...(hasDisk
+      ? { disk: { root: { bytes: diskBytes, inodes: 1 }, logs: NO_FILES, localVolumes: NO_FILES } }
+      : {}),
     gracePeriodSeconds: world.graceSeconds,
     protectedBecause: isEmpty(pod, nowMs)
       ? 'holds no process'
@@ -259,6 +340,7 @@ const podWorlds: fc.Arbitrary<PodWorld> = fc.record({
   growsForMs: fc.integer({ min: 0, max: 8000 }),
   perSecondMi: fc.integer({ min: 0, max: 120 }),
   perSecondPids: fc.constantFrom(0, 0, 60),
+  perSecondDiskMi: fc.constantFrom(0, 0, 40, 150),
   diesMs: fc.integer({ min: 1, max: 3000 }),
   heedsTerm: fc.boolean(),
   failures: fc.array(fc.constantFrom(...FAILURES), { maxLength: 2 }),
@@ -277,10 +359,12 @@ export const worlds: fc.Arbitrary<World> = fc.record({
       maxGrace: fc.constantFrom('0', '2', '10', '-1'),
       transition: fc.constantFrom('0s', '1.5s', '30s'),
       hardGrace: fc.constantFrom('0', '1'),
+      nodefs: fc.constantFrom('10%', '300Mi'),
     })
-    .map(({ hard, soft, softGrace, reclaim, pids, maxGrace, transition, hardGrace }) => ({
+    .map(({ hard, soft, softGrace, reclaim, pids, maxGrace, transition, hardGrace, nodefs }) => ({
       '--eviction-hard': [
         `memory.available<${hard}`,
+        `nodefs.available<${nodefs}`,
         ...(pids === undefined ? [] : [`pid.available<${pids}`]),
       ],
       ...(soft === undefined
@@ -300,4 +384,15 @@ export const worlds: fc.Arbitrary<World> = fc.record({
   intervalMs: fc.constantFrom(100, 1000, 3000),
   pollMs: fc.constantFrom(90, 333, 2000),
   wakeupMs: fc.constantFrom(77, 500, 9000),
+  disk: fc.option(
+    fc.record({
+      pollMs: fc.constantFrom(111, 700, 4001),
+      garbageMi: fc.integer({ min: 0, max: 900 }),
+      collectMs: fc.constantFrom(undefined, 1, 777, 3000),
+      againMi: fc.constantFrom(0, 300, 800),
+      againMs: fc.constantFrom(1003, 4003),
+      isMeasured: fc.boolean(),
+    }),
+    { nil: undefined },
+  ),
 });

@@ -294,7 +294,7 @@ describe('a pod of a summary', () => {
     const { model, context } = scene({ pods: [seen] });
     expect(summaryDocument(model, context).pods).toStrictEqual([
       {
-        podRef: { name: 'leak', namespace: 'default', uid: 'leak@1' },
+        podRef: { name: 'leak', namespace: 'cgroup', uid: 'leak@1' },
         containers: [{ name: 'main' }],
         volume: [],
       },
@@ -353,7 +353,7 @@ describe('the list of pods', () => {
       {
         metadata: {
           name: 'kept',
-          namespace: 'default',
+          namespace: 'cgroup',
           uid: 'kept@1',
           annotations: { 'kubernetes.io/config.source': 'file' },
         },

@@ -13,8 +13,8 @@ import {
 import { parseDuration } from '../../core/duration.ts';
 import { EvictdError } from '../../core/errors.ts';
 import type { Summary } from '../../core/kubernetes.ts';
+import { CGROUP_NAMESPACE } from '../../core/recorded.ts';
 import { type ObservedStep, simulate } from '../../simulation/engine.ts';
-import { CGROUP_NAMESPACE } from '../../simulation/recording.ts';
 import type { Scenario, SimulationResult } from '../../simulation/scenario.ts';
 import { liveScheduler, monotonicMs } from '../../sources/live-scheduler.ts';
 import { demoFile } from './child.ts';

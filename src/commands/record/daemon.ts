@@ -122,6 +122,7 @@ const isDisk = objectOf({ bytes: isCount, inodes: orNull(isCount) });
 const POD: Readonly<Record<keyof RecordedPod, Check>> = {
   id: isText,
   name: isText,
+  namespace: orMissing(isText),
   priority: isCount,
   qosClass: isText,
   memoryRequest: isQuantity,
@@ -173,6 +174,7 @@ const TURN: Readonly<Record<keyof RecordedTurn, Check>> = {
   decision: (value) => isDecision(value) || isEviction(value),
   outcome: orNull(objectOf({ podId: isText, kind: oneOf(...OUTCOMES) })),
   spaceHeld: orMissing(isSwitch),
+  reclaimed: orMissing(isSwitch),
 };
 
 const LINES: Readonly<Record<SampleLine['kind'], Check>> = {
