@@ -18,6 +18,12 @@ const rounded = ({ victims, conditions }: Told): Told => ({
   conditions,
 });
 
+/** Since when a disk is well is not known where a recording lacks when it was last seen short. */
+const withoutDisk = (told: Told): Told => ({
+  ...rounded(told),
+  conditions: told.conditions.map((held) => held.filter((one) => one !== 'DiskPressure')),
+});
+
 /** What a replay does, said as a run says it: a pod's lives have one name. */
 function replayed(scenario: Scenario): Told {
   const { ticks, error } = simulate(JSON.parse(JSON.stringify(scenario)) as Scenario);
@@ -42,10 +48,11 @@ describe('a recorded run', () => {
       let collections = 0;
       fc.assert(
         fc.property(worlds, (world) => {
-          const { recording, told } = runWorld(world);
+          const { recording, told, hidesDisk } = runWorld(world);
+          const known = hidesDisk ? withoutDisk : rounded;
           evictions += told.victims.length;
           collections += recording.turns.filter(({ reclaimed }) => reclaimed).length;
-          expect(rounded(replayed(scenarioOf(recording)))).toEqual(rounded(told));
+          expect(known(replayed(scenarioOf(recording)))).toEqual(known(told));
         }),
         { numRuns: count(40, 1000) },
       );

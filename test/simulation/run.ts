@@ -102,6 +102,8 @@ interface Living {
 export function runWorld({ flags, pods, intervalMs, pollMs, wakeupMs, disk }: World): {
   readonly recording: Recording;
   readonly told: Told;
+  /** Whether the disk was seen short in a turn that no recording has. */
+  readonly hidesDisk: boolean;
 } {
   const settings = settingsFromFlags(flags).settings;
   const policy: Policy = {
@@ -161,6 +163,13 @@ export function runWorld({ flags, pods, intervalMs, pollMs, wakeupMs, disk }: Wo
       ),
       conditions: recorded.map(({ conditions }) => conditions),
     },
+    hidesDisk: seen.some(
+      ({ decision, sample }) =>
+        decision.kind === 'none' &&
+        decision.why === 'noCandidate' &&
+        sample.pods === undefined &&
+        sample.observations.some(({ signal }) => signal === 'nodefs.available'),
+    ),
   };
 }
 
