@@ -2,9 +2,10 @@
  * What a pod's labels and annotations say of it that its runtime has no field for. They are text from
  * outside: what cannot be read is left out and told, and where it is in doubt the pod is protected.
  */
-import { describeError, EvictdError } from '../core/errors.ts';
+import { describeError, EvictdError, quote } from '../core/errors.ts';
 import { criticalBecause } from '../core/pod-spec.ts';
 import { parseQuantity } from '../core/quantity.ts';
+import { suggestion } from './nearest.ts';
 import { INT32, integerWithin, parseGraceSeconds } from './ranges.ts';
 
 /** The labels that are looked at, as a container or a pod carries them. */
@@ -14,6 +15,12 @@ export const POD_LABELS = {
   gracePeriod: 'evictd.grace-period',
   protected: 'evictd.protected',
 } as const;
+
+/** How evictd's own labels begin: another one of these is a misspelling. */
+const OWN_PREFIX = 'evictd.';
+
+/** How many of them are told, of a pod's labels or a container's. */
+const MOST_UNKNOWN = 5;
 
 /** Nothing longer is looked at. */
 const MAX_LENGTH = 128;
@@ -26,7 +33,7 @@ export interface LabelledPod {
   readonly memoryRequestNano: bigint | undefined;
   readonly gracePeriodSeconds: number | undefined;
   readonly protected: boolean;
-  /** Labels that could not be read, with the reason. */
+  /** Labels that could not be read, or that nothing is known of, with the reason: text from outside, escaped. */
   readonly faults: readonly string[];
 }
 
@@ -63,8 +70,19 @@ export function labelledPod(labels: Texts, annotations: Texts): LabelledPod {
     memoryRequestNano: read(POD_LABELS.memoryRequest, parseRequest),
     gracePeriodSeconds: read(POD_LABELS.gracePeriod, parseGraceSeconds),
     protected: isStatic !== undefined || isProtected(labels),
-    faults,
+    faults: [...faults, ...unknownLabels(labels)],
   };
+}
+
+function unknownLabels(labels: Texts): readonly string[] {
+  const known: readonly string[] = Object.values(POD_LABELS);
+  return Object.keys(labels)
+    .filter((name) => name.startsWith(OWN_PREFIX) && !known.includes(name))
+    .slice(0, MOST_UNKNOWN)
+    .map((name) => {
+      const shown = name.length > MAX_LENGTH ? `${name.slice(0, MAX_LENGTH)}…` : name;
+      return `label ${quote(shown)}: evictd knows no such label${suggestion(name, known)}`;
+    });
 }
 
 /** Whoever writes the label wants the pod to stay, however he spells it; only `false` is a no. */

@@ -63,6 +63,32 @@ describe('labelledPod', () => {
     expect(found.faults.map((fault) => fault.slice(0, said.length))).toEqual([said]);
   });
 
+  it('tells labels of its own that it does not know, with what may have been meant', () => {
+    const labels = {
+      'evictd.prioriy': '5',
+      'evictd.Protected': 'true',
+      'evictd.x\u001b[2J\n': '',
+      'evictdx.priority': '1',
+      app: 'web',
+    };
+    expect(labelledPod(labels, {})).toMatchObject({
+      priority: undefined,
+      protected: false,
+      faults: [
+        'label "evictd.prioriy": evictd knows no such label (did you mean evictd.priority?)',
+        'label "evictd.Protected": evictd knows no such label (did you mean evictd.protected?)',
+        'label "evictd.x\\u001b[2J\\n": evictd knows no such label',
+      ],
+    });
+  });
+
+  it('tells no more than five, and none at length', () => {
+    const many = Array.from({ length: 1000 }, (_, at) => [`evictd.${at}-${'x'.repeat(2000)}`, '']);
+    const { faults } = labelledPod(Object.fromEntries(many), {});
+    expect(faults).toHaveLength(5);
+    expect(Math.max(...faults.map(({ length }) => length))).toBeLessThan(200);
+  });
+
   it('looks at no label of a prototype', () => {
     expect(labelledPod(Object.create({ 'evictd.protected': 'true' }), {}).protected).toBe(false);
   });
