@@ -117,7 +117,8 @@ export const OPTIONS = {
     default: undefined,
     description:
       'the cgroup that is the node, a path in the memory hierarchy; its direct children are the pods; ' +
-      'without it the node is the host, and only what --pod-parent and --pod name is evictable',
+      'without it the node is the host, where the pods of --runtime are evictable, and what --pod-parent, --pod ' +
+      'and pods: name',
     commands: DAEMON,
     key: { name: 'nodeCgroup', type: 'text' },
   },
@@ -148,7 +149,7 @@ export const OPTIONS = {
     default: 'cgroup',
     description:
       'what runs the pods: cgroup for those that --pod-parent, --pod and pods: name; cri for containerd or ' +
-      'CRI-O; docker for Docker and Podman; auto for the first of these that answers',
+      'CRI-O; docker for Docker and Podman; auto for the first of these that has pods',
     commands: RUNTIME,
     instead: {
       commands: ['gc'],
