@@ -163,6 +163,14 @@ export function createDaemon(inputs: DaemonInputs): Daemon {
         logger.warn({ pod, reason }, 'the runtime took no note of the end of a pod');
         return;
       }
+      case 'startedSince': {
+        const { podName: pod, reason } = notice;
+        logger.info(
+          { pod, reason },
+          'an evicted pod was started again by somebody: it is left alone',
+        );
+        return;
+      }
       case 'unstopped': {
         const { podName: pod, reason } = notice;
         logger.warn({ pod, reason }, 'the runtime does not stop a pod: TERM is sent in its place');

@@ -142,6 +142,7 @@ async function openDocker(
   const directory = dockerDirectory({
     socketPath,
     scheduler: liveScheduler,
+    wallClock: () => Date.now(),
     grouping,
     cgroupOf: (pid) => {
       const found = cgroupOf(pid, 'memory', hierarchy);

@@ -86,17 +86,22 @@ export interface PodDirectory {
   readonly listings$: Observable<PodListing>;
   /**
    * Has the runtime take note that a pod's processes were ended, and keep it from starting them again: of the
-   * containers that it was listed with. Cold; completes, or errors when the runtime refuses or does not answer
-   * within its deadline.
+   * containers that it was listed with. Called at its end, and subscribed to for each try: a later one leaves alone
+   * what somebody started since. Cold; completes, or errors when the runtime refuses or does not answer within its
+   * deadline, and with `StartedSince` where one was left alone.
    */
   settle(pod: RuntimePod): Observable<never>;
   /**
-   * Has the runtime stop a pod with a grace, ms: with the signal that its image wants to be stopped by. The
-   * same way; completes once it has stopped.
+   * Has the runtime stop a pod with the signal that its image wants to be stopped by, and with no KILL after it,
+   * whatever becomes of this. The same way; completes once all that it knows of has ended, and errors when the
+   * grace, ms, is long over. Unsubscribing withdraws it: nothing is waited for any more.
    */
   stop(pod: RuntimePod, gracePeriodMs: number): Observable<never>;
-  /** Whether the runtime answers at all. Cold; completes once it does, errors where it does not within a second. */
-  answers(): Observable<never>;
+  /**
+   * Whether the runtime answers, and what would signal the pod with it. Cold; completes once it does, errors where it
+   * does not within a second.
+   */
+  answers(pod: RuntimePod): Observable<never>;
   /** The same runtime, asked about disks; where it is undefined no pod goes for one. */
   readonly disks?: DiskTeller | undefined;
   /** What dead pods leave with it. */

@@ -31,8 +31,7 @@ export function stuckShim(
         [web, leak].every(({ name }) => pods.some((pod) => pod.name === name)),
       );
       if (held !== undefined) {
-        const isStuck = ({ pod }: { readonly pod?: unknown }): boolean => pod === stuck.name;
-        await daemon.line('no pod: it is never evicted', isStuck);
+        await daemon.line('no pod: it is never evicted', (line) => line['pod'] === stuck.name);
       }
       leak.begin();
       const evictions = await daemon.ended(1, LIMIT_MS);

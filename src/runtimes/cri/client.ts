@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import {
   type CallOptions,
   type ChannelCredentials,
+  type ClientUnaryCall,
   credentials,
   loadPackageDefinition,
   type ServiceError,
@@ -32,9 +33,15 @@ export interface CallFailure {
 export interface CriClient {
   /**
    * @param request as the protocol has it, in camel case
+   * @param withdrawn cancels the call once it is aborted
    * @returns rejects with {@link CallFailure} as the error's `code` and `message`
    */
-  call<Response>(method: string, request?: object, deadlineMs?: number): Promise<Response>;
+  call<Response>(
+    method: string,
+    request?: object,
+    deadlineMs?: number,
+    withdrawn?: AbortSignal,
+  ): Promise<Response>;
   close(): void;
 }
 
@@ -42,7 +49,7 @@ type Method = (
   request: object,
   options: CallOptions,
   callback: (error: ServiceError | null, response: unknown) => void,
-) => void;
+) => Pick<ClientUnaryCall, 'cancel'>;
 
 interface Service {
   readonly close: () => void;
@@ -79,16 +86,19 @@ export function criClient(endpoint: string, wallClock: () => number): CriClient 
     (Constructor) => new Constructor(endpoint, credentials.createInsecure(), options),
   );
   return {
-    call: (method, request = {}, deadlineMs = CALL_DEADLINE_MS) =>
+    call: (method, request = {}, deadlineMs = CALL_DEADLINE_MS, withdrawn) =>
       new Promise((resolve, reject) => {
         const service = services.find((one) => typeof one[method] === 'function');
         if (service === undefined) throw new Error(`no call of CRI: ${method}`);
         const deadline = new Date(wallClock() + deadlineMs);
         const act = service[method] as Method;
-        act.call(service, request, { deadline }, (error, response) => {
+        const withdraw = (): void => asked.cancel();
+        const asked = act.call(service, request, { deadline }, (error, response) => {
+          withdrawn?.removeEventListener('abort', withdraw);
           if (error === null) resolve(response as never);
           else reject(Object.assign(error, { message: told(error, endpoint, method, deadlineMs) }));
         });
+        withdrawn?.addEventListener('abort', withdraw, { once: true });
       }),
     close: () => {
       for (const service of services) service.close();

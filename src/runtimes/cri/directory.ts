@@ -1,14 +1,5 @@
 /** The pods of a runtime that speaks CRI v1: sandboxes with their containers. */
-import {
-  defer,
-  from,
-  ignoreElements,
-  type Observable,
-  type SchedulerLike,
-  switchMap,
-  take,
-  timer,
-} from 'rxjs';
+import { type SchedulerLike, switchMap, take, timer } from 'rxjs';
 import type { GroupWatch } from '../../kernel/new-groups.ts';
 import type { PodDirectory, RuntimeContainer, RuntimePod } from '../../ports/pod-directory.ts';
 import { listingsOf } from '../shared/listings.ts';
@@ -19,6 +10,7 @@ import { imageNames } from './image-names.ts';
 import { ownerOf } from './owner.ts';
 import { bearsUid, type Said, saidIn, type VerboseStatus } from './pod-cgroup.ts';
 import { isBestEffort, isKubelets, isNodeCritical, requestBytes } from './requests.ts';
+import { criStopping } from './stopping.ts';
 
 /** How often pods are listed, ms: where no cgroup told of a new pod it goes unseen for as long. */
 export const LIST_EACH_MS = 1000;
@@ -26,15 +18,6 @@ export const LIST_EACH_MS = 1000;
 /** How often, and how many times, they are listed after a cgroup was made, ms: until then it is known. */
 export const NEWCOMER_EACH_MS = 100;
 export const NEWCOMER_LISTINGS = 10;
-
-/** How long the runtime may take to note that a pod was ended, ms: it is told again after that. */
-const SETTLE_DEADLINE_MS = 10_000;
-
-/** How long it may take to say that it is there, ms. */
-const ANSWER_DEADLINE_MS = 1000;
-
-/** What a stop may take beside its grace, ms. */
-const STOP_MARGIN_MS = 2000;
 
 /** How many sandboxes and containers are looked at. */
 const MOST_LISTED = 20_000;
@@ -140,14 +123,9 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
   const changes$ = groups.changes$.pipe(
     switchMap(() => timer(0, NEWCOMER_EACH_MS, scheduler).pipe(take(NEWCOMER_LISTINGS))),
   );
-  const told = (method: string, request: object, deadlineMs: number): Observable<never> =>
-    defer(() => from(client.call(method, request, deadlineMs))).pipe(ignoreElements());
   return {
     listings$: listingsOf({ list, changes$, eachMs: () => LIST_EACH_MS, scheduler }),
-    settle: ({ id }) => told('StopPodSandbox', { podSandboxId: id }, SETTLE_DEADLINE_MS),
-    stop: ({ id }, gracePeriodMs) =>
-      defer(() => from(stopPod(client, id, gracePeriodMs))).pipe(ignoreElements()),
-    answers: () => told('Version', {}, ANSWER_DEADLINE_MS),
+    ...criStopping(client),
     close: () => {
       groups.close();
       client.close();
@@ -339,20 +317,4 @@ const NOT_FOUND = 5;
 function unlessGone(error: { readonly code?: number }): undefined {
   if (error.code === NOT_FOUND) return undefined;
   throw error;
-}
-
-/** All containers at once, as the kubelet does, then the sandbox. */
-async function stopPod(client: CriClient, podSandboxId: string, graceMs: number): Promise<void> {
-  const { containers } = await client.call<{ readonly containers: readonly Container[] }>(
-    'ListContainers',
-  );
-  const timeout = Math.ceil(graceMs / 1000);
-  const own = containers.filter(
-    (one) => one.podSandboxId === podSandboxId && one.state === 'CONTAINER_RUNNING',
-  );
-  const deadlineMs = graceMs + STOP_MARGIN_MS;
-  await Promise.all(
-    own.map(({ id }) => client.call('StopContainer', { containerId: id, timeout }, deadlineMs)),
-  );
-  await client.call('StopPodSandbox', { podSandboxId }, SETTLE_DEADLINE_MS);
 }

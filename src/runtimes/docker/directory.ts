@@ -1,6 +1,6 @@
 /** The pods of a Docker Engine, or of what speaks its API: containers, each by itself or several together. */
 import Docker from 'dockerode';
-import { defer, from, ignoreElements, type SchedulerLike, tap } from 'rxjs';
+import { type SchedulerLike, tap } from 'rxjs';
 import type { PodDirectory, RuntimePod } from '../../ports/pod-directory.ts';
 import { listingsOf } from '../shared/listings.ts';
 import { questions } from '../shared/questions.ts';
@@ -8,6 +8,7 @@ import { engineAt } from './engine.ts';
 import { type Details, detailsIn, entriesIn, fieldsOf } from './entries.ts';
 import { changesOf } from './events.ts';
 import { type ListedContainer, type PodGrouping, podsOf } from './pods.ts';
+import { dockerStopping } from './stopping.ts';
 
 /** How often containers are listed although no event told of a change, ms. */
 export const LIST_EACH_MS = 10_000;
@@ -18,23 +19,18 @@ const LIST_SOON_MS = 1000;
 /** How long a request may take, ms. */
 const REQUEST_DEADLINE_MS = 2000;
 
-/** How long it may take to say that it is there, ms. */
-const ANSWER_DEADLINE_MS = 1000;
-
-/** What a stop may take beside its grace, ms. */
-const STOP_MARGIN_MS = 10_000;
-
 /** How many containers are looked at. */
 const MOST_LISTED = 20_000;
 
-/** HTTP's number for what is as it was asked to be: a container that has stopped already. */
-const NOT_MODIFIED = 304;
+/** HTTP's number. */
 const NOT_FOUND = 404;
 
 export interface DockerDirectoryInputs {
   /** The path of the engine's socket. */
   readonly socketPath: string;
   readonly scheduler: SchedulerLike;
+  /** ms since 1970: engines tell times of day. */
+  readonly wallClock: () => number;
   /** The cgroup of a process relative to the root of the memory hierarchy; undefined where it is gone. */
   readonly cgroupOf: (pid: number) => string | undefined;
   /** What makes containers one pod. */
@@ -45,6 +41,7 @@ export interface DockerDirectoryInputs {
 export function dockerDirectory({
   socketPath,
   scheduler,
+  wallClock,
   cgroupOf,
   grouping,
 }: DockerDirectoryInputs): PodDirectory {
@@ -82,14 +79,7 @@ export function dockerDirectory({
       eachMs: () => Math.min(LIST_EACH_MS, Math.max(LIST_SOON_MS, details.dueInMs())),
       scheduler,
     }),
-    settle: (pod) => defer(() => from(stopped(docker, pod, 0))).pipe(ignoreElements()),
-    stop: (pod, gracePeriodMs) =>
-      defer(() => from(stopped(docker, pod, gracePeriodMs))).pipe(ignoreElements()),
-    answers: () =>
-      defer(() => {
-        const abortSignal = AbortSignal.timeout(ANSWER_DEADLINE_MS);
-        return from(docker.listContainers({ limit: 1, abortSignal }));
-      }).pipe(ignoreElements()),
+    ...dockerStopping(docker, wallClock),
     close: () => undefined,
   };
 }
@@ -157,24 +147,4 @@ async function podmanPodsOf(docker: Docker): Promise<PodmanPods> {
       return [[Id, { id: Pod, name: typeof PodName === 'string' ? PodName : Pod }] as const];
     }),
   );
-}
-
-/**
- * A stop ends what its restart policy would bring back, also where the process is dead already: the engine
- * notes that somebody wanted it to end.
- */
-async function stopped(docker: Docker, pod: RuntimePod, graceMs: number): Promise<void> {
-  const grace = Math.ceil(graceMs / 1000);
-  const signal = AbortSignal.timeout(graceMs + STOP_MARGIN_MS);
-  const stops = await Promise.allSettled(
-    pod.containers.map(({ id }) =>
-      docker.getContainer(id).stop({ t: grace, abortSignal: signal }).catch(unlessStopped),
-    ),
-  );
-  for (const stop of stops) if (stop.status === 'rejected') throw stop.reason;
-}
-
-function unlessStopped(error: { readonly statusCode?: number }): void {
-  const { statusCode } = error;
-  if (statusCode !== NOT_MODIFIED && statusCode !== NOT_FOUND) throw error;
 }

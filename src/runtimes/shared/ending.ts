@@ -16,10 +16,12 @@ import {
   switchMap,
   take,
   tap,
+  throwError,
   timer,
 } from 'rxjs';
 import type { PodDirectory, RuntimePod } from '../../ports/pod-directory.ts';
 import type { EvictProgress, EvictRequest } from '../../ports/runtime.ts';
+import { StartedSince } from './started-since.ts';
 
 /** How often what runs a pod is told of its end, where it refuses or does not answer. */
 export const SETTLE_TRIES = 5;
@@ -41,6 +43,8 @@ export interface EndingInputs {
 export type EndingNotice =
   /** The runtime took no note of the end of a pod. */
   | { readonly kind: 'unsettled'; readonly podName: string; readonly reason: string }
+  /** Before it did, somebody started the pod again: that one is left alone. */
+  | { readonly kind: 'startedSince'; readonly podName: string; readonly reason: string }
   /** It does not stop a pod as it was asked to: its processes are sent TERM in its place. */
   | { readonly kind: 'unstopped'; readonly podName: string; readonly reason: string };
 
@@ -49,8 +53,9 @@ export interface Ending {
   /**
    * Kill first, tidy after. For a hard threshold the processes are signalled through their cgroups, KILL or
    * TERM, in the turn of the subscription. For a soft one with a grace the runtime stops the pod, which sends
-   * what its image wants to be stopped by; TERM only where the runtime does not answer. KILL is by evictd's own
-   * clock, whether it answers or not. The runtime is told once that is done, and nobody waits for it.
+   * what its image wants to be stopped by; TERM only where the runtime, or what has the pod in hand for it, does not
+   * answer. KILL is by evictd's own clock alone, whether it answers or not: a stop is withdrawn with the eviction, and
+   * nothing follows from it. The runtime is told once that is done, and nobody waits for it.
    *
    * @param evict ends the pod's processes through its cgroups
    */
@@ -78,15 +83,18 @@ export function endingOf({ directory, scheduler, listed$, note }: EndingInputs):
     }
     unsettled += 1;
     // Of one that is away nothing can be expected, however often it is asked, before it lists its pods.
-    const again = () =>
-      timer(SETTLE_AGAIN_MS, scheduler).pipe(
-        switchMap(() => listed$),
-        take(1),
-      );
+    const again = (error: unknown) =>
+      error instanceof StartedSince
+        ? throwError(() => error)
+        : timer(SETTLE_AGAIN_MS, scheduler).pipe(
+            switchMap(() => listed$),
+            take(1),
+          );
     const told$ = directory.settle(pod).pipe(
       retry({ count: SETTLE_TRIES - 1, delay: again }),
       catchError((error: Error) => {
-        note({ kind: 'unsettled', podName: pod.name, reason: error.message });
+        const kind = error instanceof StartedSince ? 'startedSince' : 'unsettled';
+        note({ kind, podName: pod.name, reason: error.message });
         return EMPTY;
       }),
       finalize(() => {
@@ -99,7 +107,7 @@ export function endingOf({ directory, scheduler, listed$, note }: EndingInputs):
   const stoppedBy = (pod: RuntimePod, graceMs: number): Observable<unknown> => {
     const stopped$ = concat(directory.stop(pod, graceMs), of(undefined));
     // The answer to a stop comes when its grace is over: whether somebody is there is asked beside it.
-    return merge(stopped$, directory.answers().pipe(ignoreElements())).pipe(
+    return merge(stopped$, directory.answers(pod).pipe(ignoreElements())).pipe(
       take(1),
       catchError((error: Error) => {
         note({ kind: 'unstopped', podName: pod.name, reason: error.message });

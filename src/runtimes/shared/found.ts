@@ -140,7 +140,7 @@ export function foundDirectory({
     listings$: defer(() => chosen?.listings$ ?? search$),
     settle: (pod) => toChosen((directory) => directory.settle(pod)),
     stop: (pod, gracePeriodMs) => toChosen((directory) => directory.stop(pod, gracePeriodMs)),
-    answers: () => toChosen((directory) => directory.answers()),
+    answers: (pod) => toChosen((directory) => directory.answers(pod)),
     disks: {
       filesystems: () => disksOf(chosen).filesystems(),
       containers: () => disksOf(chosen).containers(),

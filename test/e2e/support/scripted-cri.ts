@@ -16,8 +16,15 @@ const LOADING = { longs: String, enums: String, defaults: true, oneofs: true } a
 /** gRPC's number for a failure of which no other tells. */
 const UNKNOWN = 2;
 
-/** Answers a call; what it throws is the answer's failure, and what never resolves is none. */
-export type Answer = (request: Readonly<Record<string, unknown>>) => object | Promise<object>;
+/**
+ * Answers a call; what it throws is the answer's failure, and what never resolves is none.
+ *
+ * @param cancelled is aborted when whoever called wants no answer any more
+ */
+export type Answer = (
+  request: Readonly<Record<string, unknown>>,
+  cancelled?: AbortSignal,
+) => object | Promise<object>;
 
 export interface ScriptedCri {
   readonly socketPath: string;
@@ -62,8 +69,10 @@ function handle(answer: Answer) {
     call: ServerUnaryCall<Readonly<Record<string, unknown>>, object>,
     callback: sendUnaryData<object>,
   ): void => {
+    const cancelled = new AbortController();
+    call.on('cancelled', () => cancelled.abort());
     Promise.resolve()
-      .then(() => answer(call.request))
+      .then(() => answer(call.request, cancelled.signal))
       .then(
         (response) => callback(null, response),
         (error: { readonly code?: number; readonly message: string }) =>

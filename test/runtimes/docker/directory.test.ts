@@ -58,6 +58,7 @@ async function engine(list: () => Answer, inspect: (id: string) => Answer = () =
   const pods = dockerDirectory({
     socketPath,
     scheduler: asyncScheduler,
+    wallClock: () => Date.now(),
     cgroupOf: (pid) => `docker/c${pid}`,
     grouping: { by: 'container' },
   });

@@ -1,4 +1,4 @@
-import { defer, EMPTY, NEVER, type Observable, of, throwError } from 'rxjs';
+import { defer, EMPTY, NEVER, Observable, of, throwError, using } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { PodDirectory, RuntimePod } from '../../../src/ports/pod-directory.ts';
 import type { EvictProgress, EvictRequest } from '../../../src/ports/runtime.ts';
@@ -8,6 +8,7 @@ import {
   MOST_UNSETTLED,
   SETTLE_TRIES,
 } from '../../../src/runtimes/shared/ending.ts';
+import { StartedSince } from '../../../src/runtimes/shared/started-since.ts';
 import { type Marbles, marbles } from '../../support/marbles.ts';
 
 const POD: RuntimePod = {
@@ -64,7 +65,7 @@ function scene(
     listings$: NEVER,
     settle: (pod) => noted(['settle', pod.id], script.settle?.(pod) ?? EMPTY),
     stop: (pod, graceMs) => noted(['stop', pod.id, graceMs], script.stop?.(pod, graceMs) ?? NEVER),
-    answers: () => noted(['answers'], script.answers?.() ?? EMPTY),
+    answers: (pod) => noted(['answers'], script.answers?.(pod) ?? EMPTY),
     close: () => undefined,
   };
   const note = (notice: EndingNotice) => void notices.push(notice);
@@ -138,6 +139,27 @@ describe('who sends the first signal', () => {
     });
   });
 
+  it.each<[string, string, number]>([
+    ['spared: it is protected by now', 't----(r|)', 5],
+    ['over', 't----(e|)', 5],
+    ['given up', 't-------', 8],
+  ])('the stop is withdrawn with an eviction that is %s', (_, diagram, atMs) => {
+    marbles((helpers) => {
+      const withdrawn: number[] = [];
+      const stop = () => new Observable<never>(() => () => withdrawn.push(helpers.scheduler.now()));
+      const { ending } = scene(helpers, { stop });
+      // As long as its eviction lasts, as the cgroups have it.
+      const evict = ({ stop$ = NEVER }: EvictRequest) =>
+        using(
+          () => stop$.subscribe(),
+          () => helpers.cold<EvictProgress>(diagram, PROGRESS),
+        );
+      helpers.expectObservable(ending.evict(POD, SOFT, evict), '^-------!').toBe(diagram, PROGRESS);
+      helpers.flush();
+      expect(withdrawn).toEqual([atMs]);
+    });
+  });
+
   it('it is asked once, however many cgroups a pod has', () => {
     marbles((helpers) => {
       const { ending, asked } = scene(helpers, {});
@@ -201,6 +223,22 @@ describe('the runtime is told', () => {
       expect(asked.map((one) => one.at(-1))).toEqual([0, 3000, 8001, 18_002, 28_003]);
       expect(asked).toHaveLength(SETTLE_TRIES);
       expect(notices).toEqual([{ kind: 'unsettled', podName: POD.name, reason: 'away' }]);
+    });
+  });
+
+  it('not again where somebody has started it since', () => {
+    marbles((helpers) => {
+      const { ending, asked, notices } = scene(helpers, {
+        settle: () => throwError(() => new StartedSince('started again')),
+        listed$: helpers.hot('3s a 5s a'),
+      });
+      ending.evict(POD, HARD, () => of(PROGRESS.e)).subscribe();
+      helpers.expectObservable(NEVER, '^ 60s !').toBe('');
+      helpers.flush();
+      expect(asked).toHaveLength(1);
+      expect(notices).toEqual([
+        { kind: 'startedSince', podName: POD.name, reason: 'started again' },
+      ]);
     });
   });
 

@@ -184,7 +184,7 @@ describe('foundDirectory', () => {
       heard(helpers, directory, 10);
       directory.settle(POD).subscribe();
       directory.stop(POD, 5).subscribe();
-      directory.answers().subscribe();
+      directory.answers(POD).subscribe();
       directory.close();
       expect(one.log.slice(-4)).toEqual(['settle a', 'stop a 5', 'answers', 'close']);
     });
