@@ -1,26 +1,36 @@
 /** The logs of containers that are gone: with CRI they are left to whoever had the container made. */
 import { constants } from 'node:fs';
 import { type FileHandle, open, opendir, rmdir, unlink } from 'node:fs/promises';
+import path from 'node:path';
 import { placeBelow } from '../shared/place.ts';
 
 /** How many entries of a directory are looked at for the rotated ones. */
 const MOST_ENTRIES = 10_000;
 
-const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** The root may be a link: it is named by whoever runs evictd. */
+const ROOT = constants.O_RDONLY | constants.O_DIRECTORY;
+const DIRECTORY = ROOT | constants.O_NOFOLLOW;
+
+/** What a rotated log has behind the name of the file: a date or a number, and what it is packed with. */
+const ROTATED = /^\.\d[\d-]*(?:\.gz|\.tmp)?$/;
 
 /** How long a filesystem may take, ms. */
 const LOGS_DEADLINE_MS = 2000;
 
 /** Removes logs below one directory. Rejects with what the filesystem says, or where it does not within 2 s. */
 export interface Logs {
-  /** That file and those that were rotated away from it (`FILE.…`). */
-  remove(logPath: string): Promise<void>;
+  /**
+   * That file and those that were rotated away from it (`FILE.DATE`, `FILE.NUMBER.gz`).
+   *
+   * @param others the logs of those that stay: none of them goes, nor what was rotated away from one
+   */
+  remove(logPath: string, others: Iterable<string>): Promise<void>;
   /** The directories that such files were in, as far as they are empty. */
   tidy(logPath: string): Promise<void>;
 }
 
 /**
- * No link is followed below `root`: each directory is opened by its name in the one before, and held. What does not
+ * No link is followed below `root`, which may be one: each directory is opened by its name in the one before, and held. What does not
  * lie below it is left alone.
  *
  * @param root absolute
@@ -34,7 +44,7 @@ export function logsBelow(root: string): Logs {
     if (parts === undefined) return;
     const held: FileHandle[] = [];
     try {
-      held.push(await open(root, DIRECTORY));
+      held.push(await open(root, ROOT));
       for (const part of parts.slice(0, -1)) {
         held.push(await open(`${pathOf(held.at(-1))}/${part}`, DIRECTORY));
       }
@@ -64,12 +74,14 @@ export function logsBelow(root: string): Logs {
         })
         .then(resolve, reject);
     });
-  const remove = (logPath: string): Promise<void> =>
+  const remove = (logPath: string, others: Iterable<string>): Promise<void> =>
     within(logPath, async (held, parts) => {
       const directory = pathOf(held.at(-1));
       const file = parts.at(-1) ?? '';
+      const kept = namesBeside(logPath, others);
       for (const name of await filesIn(directory)) {
-        if (name === file || name.startsWith(`${file}.`)) await unlink(`${directory}/${name}`);
+        const isOthers = kept.some((other) => isLogOf(other, name));
+        if (isLogOf(file, name) && !isOthers) await unlink(`${directory}/${name}`);
       }
     });
   const tidy = (logPath: string): Promise<void> =>
@@ -79,9 +91,23 @@ export function logsBelow(root: string): Logs {
       }
     }).catch(unless('ENOTEMPTY'));
   return {
-    remove: (logPath) => inTime(() => remove(logPath)),
+    remove: (logPath, others) => inTime(() => remove(logPath, others)),
     tidy: (logPath) => inTime(() => tidy(logPath)),
   };
+}
+
+/** Of those paths that lie in the directory of another: their last parts. */
+function namesBeside(logPath: string, others: Iterable<string>): readonly string[] {
+  const directory = path.dirname(path.normalize(logPath));
+  return [...others]
+    .map((other) => path.parse(path.normalize(other)))
+    .filter(({ dir }) => dir === directory)
+    .map(({ base }) => base);
+}
+
+/** Whether it is that file, or was rotated away from it. */
+function isLogOf(file: string, name: string): boolean {
+  return name === file || (name.startsWith(file) && ROTATED.test(name.slice(file.length)));
 }
 
 /** An open directory itself, whatever becomes of its name. */

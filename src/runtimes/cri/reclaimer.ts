@@ -88,8 +88,8 @@ interface Details {
 /** Of containers only one that has exited is dead, of sandboxes one that is not ready and runs nothing. */
 export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
   const known = new Map<string, Details>();
-  /** Of the last listing: the log of each dead container, and those that were in each dead sandbox. */
-  let logOf: ReadonlyMap<string, string> = new Map();
+  /** Of the last listing: the log of each container that is left, and those that were in each dead sandbox. */
+  const logOf = new Map<string, string>();
   let logsIn: ReadonlyMap<string, readonly string[]> = new Map();
   const pauseImages = new Map<string, string | undefined>();
   const listContainers = async (): Promise<readonly Container[]> => {
@@ -117,7 +117,8 @@ export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
       const found = new Map(
         containers.map((container) => [container.id, detailsOf(container)?.logPath ?? '']),
       );
-      logOf = found;
+      logOf.clear();
+      for (const [id, logPath] of found) logOf.set(id, logPath);
       logsIn = new Map(
         dead.sandboxes.map(({ id, containers: own }) => [
           id,
@@ -147,7 +148,9 @@ export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
       });
       if (use !== undefined) return use;
       const removed = await removal(client, 'RemoveContainer', { containerId });
-      return withLogs(removed, [logOf.get(containerId) ?? ''], logs.remove);
+      const own = logOf.get(containerId) ?? '';
+      if (removed.kind === 'removed' || removed.kind === 'gone') logOf.delete(containerId);
+      return withLogs(removed, [own], (logPath) => logs.remove(logPath, logOf.values()));
     },
     removeSandbox: async (podSandboxId) => {
       const use = await useOf(async () => {

@@ -1,3 +1,4 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { criClient } from '../../../src/runtimes/cri/client.ts';
@@ -225,6 +226,37 @@ describe('criReclaimer', () => {
     expect(await reclaimer.removeSandbox('s-dead')).toMatchObject(expected);
     const [free] = (await reclaimer.listImages()).filter(({ id }) => id === 'sha256:free');
     expect(free && (await reclaimer.removeImage(free))).toMatchObject(expected);
+  });
+
+  it('leaves the log of a living container alone, and takes it with the last one that has it', async () => {
+    const root = path.join(privateDirectory(), 'pods');
+    const logPath = path.join(root, 'main.log');
+    mkdirSync(root);
+    writeFileSync(logPath, 'log');
+    let containers = [
+      container('c-0', 's-live', 'EXITED'),
+      container('c-1', 's-live', 'EXITED'),
+      container('c-2', 's-live', 'RUNNING'),
+    ];
+    const { reclaimer } = await reclaimerOf(
+      {
+        ListContainers: () => ({ containers }),
+        ContainerStatus: ({ containerId }) => ({
+          status: { state: containers.find(({ id }) => id === containerId)?.state, logPath },
+        }),
+        RemoveContainer: () => ({}),
+      },
+      logsBelow(root),
+    );
+    await reclaimer.listDead();
+    expect(await reclaimer.removeContainer('c-0')).toStrictEqual({ kind: 'removed' });
+    expect(existsSync(logPath)).toBe(true);
+    containers = [container('c-1', 's-live', 'EXITED'), container('c-2', 's-live', 'EXITED')];
+    await reclaimer.listDead();
+    expect(await reclaimer.removeContainer('c-1')).toStrictEqual({ kind: 'removed' });
+    expect(existsSync(logPath)).toBe(true);
+    expect(await reclaimer.removeContainer('c-2')).toStrictEqual({ kind: 'removed' });
+    expect(existsSync(logPath)).toBe(false);
   });
 
   it('takes logs with what they are of, and says where that fails', async () => {
