@@ -343,8 +343,11 @@ export function dependenciesOf(
     scheduler,
     dryRun,
     measure$: measure?.(path) ?? measured(path, scheduler),
-    sparedBecause: ({ labels, annotations }) =>
-      labelledPod(labels, annotations).protected ? 'protected' : undefined,
+    sparedBecause: (dead) => {
+      const told = 'pod' in dead && dead.pod !== undefined ? [dead, dead.pod] : [dead];
+      const isProtected = told.some((one) => labelledPod(one.labels, one.annotations).protected);
+      return isProtected ? 'protected' : undefined;
+    },
     seeImages: (images) => book.see(images),
     wallClock: () => Date.now(),
   };

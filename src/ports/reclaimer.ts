@@ -1,15 +1,22 @@
 import type { DeadContainer, DeadSandbox } from '../core/container-gc.ts';
 import type { ListedImage } from '../core/image-gc.ts';
 
-/** What the runtime says of something dead beside what a collection looks at. All texts are from outside. */
-interface Told {
-  /** For people: `namespace/name/container`, or the one name that it has. */
-  readonly name: string;
+/** Texts from outside that say what is wanted of something. */
+interface Texts {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-export interface RuntimeDeadContainer extends DeadContainer, Told {}
+/** What the runtime says of something dead beside what a collection looks at. All texts are from outside. */
+interface Told extends Texts {
+  /** For people: `namespace/name/container`, or the one name that it has. */
+  readonly name: string;
+}
+
+export interface RuntimeDeadContainer extends DeadContainer, Told {
+  /** What is said of the pod that it was in: either of the two may have it kept. Undefined where it is in none. */
+  readonly pod?: Texts | undefined;
+}
 export interface RuntimeDeadSandbox extends DeadSandbox, Told {}
 
 /** What runs no more. */

@@ -189,6 +189,25 @@ describe('before a pod goes', () => {
     expect(new Set(measured)).toStrictEqual(new Set(['/images']));
   });
 
+  it('keeps a container that it or its pod wants kept, whatever the other says', async () => {
+    const said = (value: string) => ({ labels: { 'evictd.protected': value }, annotations: {} });
+    const one = (id: string, own: string, pod: string) => ({
+      ...{ id, owner: id, endedAtMs: 0, name: id },
+      ...said(own),
+      pod: said(pod),
+    });
+    const containers = [
+      one('own', 'true', 'false'),
+      one('pods', 'false', 'true'),
+      one('none', 'false', 'false'),
+    ];
+    const listDead = async () => ({ containers, sandboxes: [], created: [] });
+    const { turns$, asked } = play({ images: [], reclaimer: { listDead } });
+    turns$.next(under(RECLAIM, COLLECTING));
+    await vi.advanceTimersByTimeAsync(COLLECTION_LIMIT_MS);
+    expect(asked.filter((what) => what.startsWith('-'))).toStrictEqual(['-none']);
+  });
+
   it('C26: tells of the images before any is removed, and who uses them', async () => {
     const used = { ...image('i1'), usedBy: ['c1'] };
     const { turns$, looks, asked } = play({ images: [used, image('i2')] });

@@ -269,9 +269,9 @@ function deadOf(
         endedAtMs: endOf(container),
         ofLivingPod: sandbox?.state === 'SANDBOX_READY',
         name: nameIn(container),
-        // What is said of a pod is said of all in it.
-        labels: { ...labels, ...sandbox?.labels },
-        annotations: { ...annotations, ...sandbox?.annotations },
+        labels,
+        annotations,
+        pod: sandbox && { labels: sandbox.labels, annotations: sandbox.annotations },
       };
     }),
     sandboxes: sandboxes.flatMap((sandbox): readonly RuntimeDeadSandbox[] => {

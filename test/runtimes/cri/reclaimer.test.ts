@@ -140,8 +140,9 @@ describe('criReclaimer', () => {
         endedAtMs: 8,
         ofLivingPod: true,
         name: 'default/web/main',
-        labels: { 'evictd.protected': 'true', app: 'web' },
+        labels: { 'evictd.protected': 'true' },
         annotations: {},
+        pod: { labels: { app: 'web' }, annotations: {} },
       },
       {
         id: 'c-dead',
@@ -150,7 +151,8 @@ describe('criReclaimer', () => {
         ofLivingPod: false,
         name: 'default/batch/main',
         labels: {},
-        annotations: { note: 'x' },
+        annotations: {},
+        pod: { labels: {}, annotations: { note: 'x' } },
       },
       expect.objectContaining({ id: 'c-lost', owner: '["s-none",""]', ofLivingPod: false }),
     ]);
