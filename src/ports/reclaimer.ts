@@ -38,7 +38,7 @@ export type Removal =
   | {
       readonly kind: 'failed';
       readonly detail: string;
-      /** That the runtime did not answer in time, or is not there: the next call would fare no better. */
+      /** That the runtime answers nothing, or is not there: the next call would fare no better. */
       readonly isAway: boolean;
     };
 

@@ -8,11 +8,9 @@ import type {
   RuntimeDeadSandbox,
 } from '../../ports/reclaimer.ts';
 import { askAbout } from '../shared/at-once.ts';
+import { patienceOf } from '../shared/patience.ts';
 import type { CriClient } from './client.ts';
 import type { Logs } from './logs.ts';
-
-/** How long a removal may take, ms: a container's layer and an image may be large. */
-export const REMOVE_DEADLINE_MS = 20_000;
 
 /** How many sandboxes, containers and images are looked at. */
 const MOST_LISTED = 20_000;
@@ -102,6 +100,11 @@ export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
     const { items } = await client.call<{ readonly items: readonly Sandbox[] }>('ListPodSandbox');
     return items.slice(0, MOST_LISTED);
   };
+  const patience = patienceOf(() => client.call('Version'));
+  const remove = (method: string, request: object): Promise<Removal> =>
+    patience(`${method} ${JSON.stringify(request)}`, (deadlineMs) =>
+      removal(client, method, request, deadlineMs),
+    );
   const detailsOf = (container: Container): Details | undefined => known.get(keyOf(container));
   /** Those of a sandbox are listed after it, so that it lacks none. */
   const list = async (): Promise<[readonly Sandbox[], readonly Container[]]> => {
@@ -147,7 +150,7 @@ export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
         return status === null || isDead(status) ? undefined : `the container is ${status.state}`;
       });
       if (use !== undefined) return use;
-      const removed = await removal(client, 'RemoveContainer', { containerId });
+      const removed = await remove('RemoveContainer', { containerId });
       const own = logOf.get(containerId) ?? '';
       if (removed.kind === 'removed' || removed.kind === 'gone') logOf.delete(containerId);
       return withLogs(removed, [own], (logPath) => logs.remove(logPath, logOf.values()));
@@ -164,7 +167,7 @@ export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
         return alive && `its container ${alive.id} is ${alive.state}`;
       });
       if (use !== undefined) return use;
-      const removed = await removal(client, 'RemovePodSandbox', { podSandboxId });
+      const removed = await remove('RemovePodSandbox', { podSandboxId });
       return withLogs(removed, logsIn.get(podSandboxId) ?? [], logs.tidy);
     },
     removeImage: async (image) => {
@@ -175,7 +178,7 @@ export function criReclaimer(client: CriClient, logs: Logs): Reclaimer {
         return user && `used by container ${user}`;
       });
       if (use !== undefined) return use;
-      return removal(client, 'RemoveImage', { image: { image: image.id } });
+      return remove('RemoveImage', { image: { image: image.id } });
     },
   };
 }
@@ -383,9 +386,14 @@ function textIn(json: string | undefined, name: string): string | undefined {
   }
 }
 
-async function removal(client: CriClient, method: string, request: object): Promise<Removal> {
+async function removal(
+  client: CriClient,
+  method: string,
+  request: object,
+  deadlineMs: number,
+): Promise<Removal> {
   try {
-    await client.call(method, request, REMOVE_DEADLINE_MS);
+    await client.call(method, request, deadlineMs);
     return { kind: 'removed' };
   } catch (error) {
     return failureOf(error);

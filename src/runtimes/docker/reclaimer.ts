@@ -3,13 +3,11 @@ import type Docker from 'dockerode';
 import type { ListedImage } from '../../core/image-gc.ts';
 import type { Reclaimer, Removal, RuntimeDeadContainer } from '../../ports/reclaimer.ts';
 import { askAbout } from '../shared/at-once.ts';
+import { type Patience, patienceOf } from '../shared/patience.ts';
 import { engineAt } from './engine.ts';
 
 /** How long a request may take, ms. */
 const REQUEST_DEADLINE_MS = 2000;
-
-/** How long a removal may take, ms: a container's layer and an image may be large. */
-const REMOVE_DEADLINE_MS = 20_000;
 
 /** How many containers and images are looked at. */
 const MOST_LISTED = 20_000;
@@ -40,6 +38,7 @@ export function dockerReclaimer(socketPath: string): Reclaimer {
     const found = await docker.listContainers({ all: true, abortSignal: deadline() });
     return found.slice(0, MOST_LISTED);
   };
+  const patience = patienceOf(() => docker.listContainers({ limit: 1, abortSignal: deadline() }));
   return {
     listDead: async () => {
       const all = await listContainers();
@@ -59,9 +58,20 @@ export function dockerReclaimer(socketPath: string): Reclaimer {
       return images.slice(0, MOST_LISTED).map((image) => listed(image, containers));
     },
     // Not what runs by now, and no volume.
-    removeContainer: (id) => removal(docker, `/containers/${id}`, id),
+    removeContainer: (id) => removal(docker, patience, `/containers/${id}`, id),
     removeSandbox: async () => ({ kind: 'gone' }),
-    removeImage: (image) => removeImage(docker, image),
+    removeImage: async (image) => {
+      const whole = await removal(docker, patience, `/images/${image.id}`, image.id);
+      if (!('detail' in whole) || !SEVERAL_NAMES.test(whole.detail)) return whole;
+      try {
+        // The engine looks for those who use it only at the last name.
+        const user = (await listContainers()).find(({ ImageID }) => isSame(ImageID, image.id));
+        if (user !== undefined) return { kind: 'inUse', detail: `used by container ${user.Id}` };
+      } catch (error) {
+        return failureOf(error);
+      }
+      return removeNames(docker, patience, image);
+    },
   };
 }
 
@@ -136,46 +146,77 @@ function isSame(one: string, other: string): boolean {
   return one.replace(/^sha256:/, '') === other.replace(/^sha256:/, '');
 }
 
-/** In which words Docker and Podman refuse an image of several names. */
+/** In which words Docker and Podman refuse to remove an image of several names by its id. */
 const SEVERAL_NAMES = /multiple repositories|more than one tag/;
 
 /**
- * By its id; the engine refuses that for one of several names, which go one after the other then, the last with
- * the image. What is in use it refuses too.
+ * One after the other, the last with the image. Where that is refused, since somebody uses it by now, those that
+ * went before are put back: who uses an image is not to lose a name of it.
  */
-async function removeImage(docker: Docker, { id, names }: ListedImage): Promise<Removal> {
-  const whole = await removal(docker, `/images/${id}`, id);
-  if (!('detail' in whole) || !SEVERAL_NAMES.test(whole.detail)) return whole;
-  // A digest is gone with the tags, and with the image.
-  let whether: Removal = { kind: 'gone' };
+async function removeNames(
+  docker: Docker,
+  patience: Patience,
+  { id, names }: ListedImage,
+): Promise<Removal> {
+  const removed: string[] = [];
   for (const name of names) {
-    const one = await removal(docker, `/images/${name}`, name);
-    if (one.kind === 'failed' || one.kind === 'inUse') return one;
-    if (one.kind === 'removed') whether = one;
+    const one = await removal(docker, patience, `/images/${name}`, name);
+    if (one.kind === 'failed' || one.kind === 'inUse') {
+      const lost = await putBack(docker, id, removed);
+      if (lost.length === 0) return one;
+      const detail = `${one.detail}; names that could not be put back: ${lost.join(', ')}`;
+      return { kind: 'failed', detail, isAway: false };
+    }
+    // A digest is gone with the tags, and with the image.
+    if (one.kind === 'removed') removed.push(name);
   }
-  return whether;
+  return removed.length > 0 ? { kind: 'removed' } : { kind: 'gone' };
 }
+
+/** Those that could not be: a digest only comes with a pull. */
+async function putBack(
+  docker: Docker,
+  id: string,
+  names: readonly string[],
+): Promise<readonly string[]> {
+  const lost: string[] = [];
+  for (const name of names) {
+    const [, repo = '', tag = ''] = TAGGED.exec(name) ?? [];
+    try {
+      if (repo === '') throw new Error('no tag');
+      await docker.getImage(id).tag({ repo, tag, abortSignal: deadline() });
+    } catch {
+      lost.push(name);
+    }
+  }
+  return lost;
+}
+
+/** A name with a tag: a port may be in what is before it. */
+const TAGGED = /^([^@]+):([^:/@]+)$/;
 
 /** What an id or a name may be made of: text from outside becomes a part of a path. */
 const NAME = /^[A-Za-z0-9][\w.:/@+-]*$/;
 
-async function removal(docker: Docker, path: string, name: string): Promise<Removal> {
+async function removal(
+  docker: Docker,
+  patience: Patience,
+  path: string,
+  name: string,
+): Promise<Removal> {
   if (!NAME.test(name) || name.includes('..')) {
     return { kind: 'failed', detail: 'no name that an engine gives', isAway: false };
   }
-  try {
-    await request(docker, path);
-    return { kind: 'removed' };
-  } catch (error) {
-    return failureOf(error);
-  }
+  return patience(path, (deadlineMs) =>
+    request(docker, path, deadlineMs).then((): Removal => ({ kind: 'removed' }), failureOf),
+  );
 }
 
-function request(docker: Docker, path: string): Promise<void> {
+function request(docker: Docker, path: string, deadlineMs: number): Promise<void> {
   const options = {
     path,
     method: 'DELETE',
-    abortSignal: AbortSignal.timeout(REMOVE_DEADLINE_MS),
+    abortSignal: AbortSignal.timeout(deadlineMs),
     statusCodes: { 200: true, 204: true },
   };
   return new Promise((resolve, reject) => {

@@ -230,6 +230,17 @@ describe('criReclaimer', () => {
     expect(free && (await reclaimer.removeImage(free))).toMatchObject(expected);
   });
 
+  it('is not away where one removal alone hangs', async () => {
+    const { reclaimer } = await reclaimerOf({
+      RemoveContainer: failing(4, 'deadline'),
+      Version: () => ({ runtimeName: 'scripted' }),
+    });
+    expect(await reclaimer.removeContainer('c-dead')).toMatchObject({
+      kind: 'failed',
+      isAway: false,
+    });
+  });
+
   it('leaves the log of a living container alone, and takes it with the last one that has it', async () => {
     const root = path.join(privateDirectory(), 'pods');
     const logPath = path.join(root, 'main.log');
