@@ -6,7 +6,7 @@ import type { Scenario } from '../simulation/scenario.ts';
 import type { SampleLine, SamplesHead } from '../surfaces/samples.ts';
 import { askDaemon } from './ask.ts';
 import { daemonSamples } from './record/daemon.ts';
-import { formatScenario } from './record/format.ts';
+import { formatScenario, plainJson } from './record/format.ts';
 import { foreign } from './unanswered.ts';
 import { packageVersion } from './version.ts';
 
@@ -27,7 +27,7 @@ export async function summaryCommand(options: {
   const summary = await document(socketPath, '/stats/summary', 'node');
   const text = options.scenario
     ? formatScenario(await scenarioOf(socketPath, summary))
-    : `${JSON.stringify(summary, null, 2)}\n`;
+    : `${plainJson(JSON.stringify(summary, null, 2))}\n`;
   process.stdout.write(text);
   return 0;
 }

@@ -20,8 +20,8 @@ const NAMES: readonly string[] = ['kubelet', 'k3s', 'k3s-server', 'k3s-agent', '
 const MAX_COMMAND_LINE = 128 * 1024;
 
 /**
- * The kubelets of this machine. One in a PID namespace of its own is that of another node, which runs in a
- * container here; where that cannot be told it counts.
+ * The kubelets of this machine: root's processes, since anybody may call one of his so. One in a PID namespace of its
+ * own is that of another node, which runs in a container here; where either cannot be told it counts.
  *
  * @param proc procfs
  */
@@ -39,6 +39,7 @@ export function kubeletProcesses(proc = '/proc'): readonly KubeletProcess[] {
     const directory = `${proc}/${pid}`;
     const name = orUndefined(() => readControlFile(`${directory}/comm`).trimEnd());
     if (name === undefined || !NAMES.includes(name)) return [];
+    if (isAnothers(directory)) return [];
     const namespace = namespaceOf(directory);
     if (own !== undefined && namespace !== undefined && namespace !== own) return [];
     return [
@@ -52,6 +53,15 @@ export function kubeletProcesses(proc = '/proc'): readonly KubeletProcess[] {
     ];
   });
 }
+
+/** Whether somebody else than root runs it: not by the directory, which is root's where a process hides its memory. */
+function isAnothers(directory: string): boolean {
+  const status = orUndefined(() => readControlFile(`${directory}/status`)) ?? '';
+  const [, effective] = EFFECTIVE_UID.exec(status) ?? [];
+  return effective !== undefined && effective !== '0';
+}
+
+const EFFECTIVE_UID = /^Uid:\t\d+\t(\d+)/m;
 
 function namespaceOf(directory: string): string | undefined {
   return orUndefined(() => readlinkSync(`${directory}/ns/pid`));

@@ -5,7 +5,18 @@ const WIDTH = 100;
 
 /** A scenario as JSON that can be read, and compared line by line. */
 export function formatScenario(scenario: Scenario): string {
-  return `${formatValue(scenario, '', 0)}\n`;
+  return `${plainJson(formatValue(scenario, '', 0))}\n`;
+}
+
+/**
+ * The same JSON, with what could drive a terminal or break a line as escapes: names are text from outside. Such
+ * characters stand in texts alone, where JSON itself escapes no more than C0.
+ */
+export function plainJson(json: string): string {
+  return json.replace(
+    /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** @param taken how many columns stand before the value on its line */

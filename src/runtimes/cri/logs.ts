@@ -30,8 +30,8 @@ export interface Logs {
 }
 
 /**
- * No link is followed below `root`, which may be one: each directory is opened by its name in the one before, and held. What does not
- * lie below it is left alone.
+ * No link is followed below `root`, which may be one: each directory is opened by its name in the one before, and
+ * held. What does not lie below it is left alone.
  *
  * @param root absolute
  */

@@ -9,6 +9,7 @@ interface Process {
   readonly comm: string;
   readonly cmdline?: string;
   readonly namespace?: string;
+  readonly uid?: number;
 }
 
 /** A procfs with these processes. */
@@ -16,11 +17,16 @@ function procfs(...processes: readonly Process[]): string {
   const proc = mkdtempSync(path.join(tmpdir(), 'evictd-proc-'));
   onTestFinished(() => rmSync(proc, { recursive: true }));
   writeFileSync(path.join(proc, 'uptime'), '1');
-  for (const { pid, comm, cmdline, namespace } of processes) {
+  for (const { pid, comm, cmdline, namespace, uid } of processes) {
     const directory = path.join(proc, String(pid));
     mkdirSync(path.join(directory, 'ns'), { recursive: true });
     writeFileSync(path.join(directory, 'comm'), `${comm}\n`);
     if (cmdline !== undefined) writeFileSync(path.join(directory, 'cmdline'), cmdline);
+    if (uid !== undefined) {
+      // As a process looks that has dropped its root, and may take it back.
+      const status = `Name:\t${comm}\nUid:\t0\t${uid}\t0\t0\nGid:\t0\t0\t0\t0\n`;
+      writeFileSync(path.join(directory, 'status'), status);
+    }
     if (namespace !== undefined) symlinkSync(namespace, path.join(directory, 'ns/pid'));
   }
   return proc;
@@ -55,6 +61,15 @@ describe('kubeletProcesses', () => {
       kubeletProcesses(procfs(...processes)).map(({ pid }) => pid);
     expect(pids(INIT, other, unread)).toEqual([8]);
     expect(pids(other, unread)).toEqual([7, 8]);
+  });
+
+  it('leaves out that of any other user than root', () => {
+    const proc = procfs(
+      INIT,
+      { pid: 7, comm: 'kubelet', namespace: 'pid:[1]', uid: 65_534 },
+      { pid: 8, comm: 'kubelet', namespace: 'pid:[1]', uid: 0 },
+    );
+    expect(kubeletProcesses(proc).map(({ pid }) => pid)).toEqual([8]);
   });
 
   it('says where a command line cannot be read', () => {
