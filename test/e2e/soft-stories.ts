@@ -122,7 +122,6 @@ export function softStories(host: () => RuntimeHost, { hasShims = true } = {}): 
     expect(pidsBelow(pod.cgroup)).toContain(shell);
     // Podman has called it `stopping` since.
     if (hasShims) await isAlive(host(), pod);
-    await isAlive(host(), web);
   });
 }
 

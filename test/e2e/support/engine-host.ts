@@ -59,6 +59,11 @@ export function engineHost(engine: Engine): RuntimeHost {
       const listed = await docker.listContainers({ all: true });
       const isThere = (id: string) => listed.some(({ Id }) => Id === id);
       for (const id of (made.get(node.path) ?? []).filter(isThere)) {
+        // Podman's removal alone ends nobody in a container whose stop was withdrawn.
+        await docker
+          .getContainer(id)
+          .stop({ t: 0 })
+          .catch(() => undefined);
         await docker.getContainer(id).remove({ force: true });
       }
       made.delete(node.path);
