@@ -7,6 +7,7 @@ import { type Known, type Questions, questions } from '../shared/questions.ts';
 import { keptLabels, keptName } from '../shared/texts.ts';
 import type { CriClient } from './client.ts';
 import { imageNames } from './image-names.ts';
+import { type Container, criLists, isReady, isRunning, NOT_FOUND, type Sandbox } from './lists.ts';
 import { ownerOf } from './owner.ts';
 import { bearsUid, type Said, saidIn, type VerboseStatus } from './pod-cgroup.ts';
 import { isBestEffort, isKubelets, isNodeCritical, requestBytes } from './requests.ts';
@@ -19,34 +20,8 @@ export const LIST_EACH_MS = 1000;
 export const NEWCOMER_EACH_MS = 100;
 export const NEWCOMER_LISTINGS = 10;
 
-/** How many sandboxes and containers are looked at. */
-const MOST_LISTED = 20_000;
-
 /** How long a sandbox may take to say where it is, ms: containerd itself waits 2 s for a shim that hangs. */
 const SANDBOX_DEADLINE_MS = 4000;
-
-interface Metadata {
-  readonly name: string;
-  readonly namespace: string;
-  readonly uid: string;
-}
-
-interface Sandbox {
-  readonly id: string;
-  readonly metadata: Metadata | null;
-  readonly state: 'SANDBOX_READY' | 'SANDBOX_NOTREADY';
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-}
-
-interface Container {
-  readonly id: string;
-  readonly podSandboxId: string;
-  readonly metadata: { readonly name: string } | null;
-  readonly image: { readonly image: string; readonly userSpecifiedImage: string } | null;
-  readonly state: string;
-  readonly labels: Readonly<Record<string, string>>;
-}
 
 /** With what its image is called, as far as that is known. */
 interface Named extends Container {
@@ -95,25 +70,18 @@ export function criDirectory(inputs: CriDirectoryInputs): PodDirectory {
     containers: asking('ContainerStatus', 'containerId'),
   };
   const names = imageNames(client, scheduler);
+  const look = criLists(client, scheduler);
   const list = async (): Promise<readonly RuntimePod[]> => {
-    const [{ items }, { containers }] = await Promise.all([
-      client.call<{ readonly items: readonly Sandbox[] }>('ListPodSandbox'),
-      client.call<{ readonly containers: readonly Container[] }>('ListContainers'),
-    ]);
-    const looked = containers.slice(0, MOST_LISTED);
-    await names.learn(looked.map((one) => [one.id, imageOf(one)]));
+    const { sandboxes, containers } = await look();
+    await names.learn(containers.map((one) => [one.id, imageOf(one)]));
     const byPod = new Map<string, Named[]>();
-    for (const one of looked) {
+    for (const one of containers) {
       const container = { ...one, images: names.namesOf(one.id) };
       const ofPod = byPod.get(container.podSandboxId);
       if (ofPod === undefined) byPod.set(container.podSandboxId, [container]);
       else ofPod.push(container);
     }
-    const all = living(
-      items
-        .slice(0, MOST_LISTED)
-        .map((sandbox): Pod => ({ sandbox, own: byPod.get(sandbox.id) ?? [] })),
-    );
+    const all = sandboxes.map((sandbox): Pod => ({ sandbox, own: byPod.get(sandbox.id) ?? [] }));
     await learn(all, learned);
     const pods = all.flatMap((pod) => podOf(inputs, pod, learned) ?? []);
     groups.follow(parentsOf(pods));
@@ -141,23 +109,6 @@ function parentsOf(pods: readonly RuntimePod[]): readonly string[] {
 
 function parentOf(cgroup: string): string {
   return cgroup.slice(0, Math.max(0, cgroup.lastIndexOf('/')));
-}
-
-/**
- * Those that run anything: one that is not ready may, where what holds its namespaces was killed. Of several
- * of one pod only the one that is ready: what a runtime has not heard the end of may lie in the same cgroup.
- */
-function living(all: readonly Pod[]): readonly Pod[] {
-  const ready = all.filter(({ sandbox }) => isReady(sandbox));
-  const uids = new Set(ready.flatMap(({ sandbox }) => sandbox.metadata?.uid || []));
-  return all.filter(
-    ({ sandbox, own }) =>
-      isReady(sandbox) || (own.some(isRunning) && !uids.has(sandbox.metadata?.uid ?? '')),
-  );
-}
-
-function isReady({ state }: Sandbox): boolean {
-  return state === 'SANDBOX_READY';
 }
 
 /** Asks about those that are new, and forgets those that are gone. */
@@ -192,10 +143,6 @@ function placeIn(
 function imageOf({ image }: Container): string {
   const { userSpecifiedImage = '', image: asked = '' } = image ?? {};
   return userSpecifiedImage === '' ? asked : userSpecifiedImage;
-}
-
-function isRunning({ state }: Container): boolean {
-  return state === 'CONTAINER_RUNNING';
 }
 
 /** Undefined for what has gone meanwhile, and for what is still being asked about for the first time. */
@@ -310,9 +257,6 @@ function containerOf(
         : { nano: BigInt(memoryRequestBytes) * NANO, format: 'binary' },
   };
 }
-
-/** gRPC's number for what is not there. */
-const NOT_FOUND = 5;
 
 function unlessGone(error: { readonly code?: number }): undefined {
   if (error.code === NOT_FOUND) return undefined;
