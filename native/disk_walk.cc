@@ -5,7 +5,7 @@
 // Standard input, for each request:
 //
 //    0  u16  0: what lies below a path; 1: what is deleted and still open
-//    2  u16  how many directories deep
+//    2  u16  for how long at most, ms of processor time
 //    4  u32  how many entries are looked at at most
 //    8  u32  for how long at most, ms
 //   12  u16  length of a root in bytes, 14  u16  length of the path below it; both 0 for kind 1
@@ -68,12 +68,17 @@ constexpr int kExitBadRequest = 2;
 constexpr size_t kRequestBytes = 16;
 constexpr size_t kAnswerBytes = 44;
 constexpr size_t kRecordBytes = 24;
-// Each level of directories keeps a descriptor.
-constexpr size_t kDepthMax = 512;
+// How much is remembered of names of directories that are to be read.
+constexpr size_t kPendingBytesMax = size_t{64} << 20;
 // How many records are told: those of the most bytes.
 constexpr size_t kRecordsMax = 1000;
 // How many inodes are remembered as counted; each takes some 60 bytes.
 constexpr size_t kSeenMax = 200'000;
+// How often a walk is begun in which what is above the directory that was read has been moved away.
+constexpr int kTriesMax = 3;
+// How long it goes on behind everybody else. On a node that is busy that gets next to no processor, and figures
+// are awaited for some seconds.
+constexpr int64_t kPatientMs = 3000;
 // How many entries pass between two looks at the clock.
 constexpr uint32_t kEntriesPerLook = 256;
 // st_blocks counts in these whatever the filesystem has. Source: stat(2).
@@ -81,13 +86,13 @@ constexpr uint64_t kBlockBytes = 512;
 
 enum class Kind : uint16_t { kBelow = 0, kDeleted = 1 };
 enum class Call : uint32_t { kNone = 0, kOpen = 1, kStat = 2, kStatfs = 3, kRead = 4 };
-enum class Cut : uint32_t { kNone = 0, kEntries = 1, kDepth = 2, kTime = 3 };
+enum class Cut : uint32_t { kNone = 0, kEntries = 1, kMoved = 2, kTime = 3 };
 
 using Inode = std::pair<dev_t, ino_t>;
 
 struct Request {
   Kind kind = Kind::kBelow;
-  size_t depth = 0;
+  uint32_t limit_cpu_ms = 0;
   uint32_t entries = 0;
   uint32_t limit_ms = 0;
   std::string root;
@@ -150,29 +155,60 @@ Integer Get(std::span<const char> bytes, size_t offset) noexcept {
   return static_cast<Integer>(value);
 }
 
-int64_t NowMs() noexcept {
+int64_t ReadMs(clockid_t clock) noexcept {
   timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// Behind everybody else, or where that is too slow behind most.
+void Yield(bool to_all) noexcept {
+  constexpr sched_param kNone = {.sched_priority = 0};
+  sched_setscheduler(0, to_all ? SCHED_IDLE : SCHED_OTHER, &kNone);
+  setpriority(PRIO_PROCESS, 0, to_all ? 19 : 10);
+  constexpr int kWhoProcess = 1;
+  constexpr int kIdleClass = 3 << 13;
+  constexpr int kLowestOfUsual = 2 << 13 | 7;
+  syscall(SYS_ioprio_set, kWhoProcess, 0, to_all ? kIdleClass : kLowestOfUsual);
 }
 
 // What may still be looked at.
 class Budget {
  public:
   explicit Budget(const Request& request) noexcept
-      : entries_(request.entries), ends_at_ms_(NowMs() + request.limit_ms) {}
+      : entries_(request.entries),
+        begun_at_ms_(ReadMs(CLOCK_MONOTONIC)),
+        ends_at_ms_(begun_at_ms_ + request.limit_ms),
+        cpu_ends_at_ms_(ReadMs(CLOCK_PROCESS_CPUTIME_ID) + request.limit_cpu_ms) {}
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+  ~Budget() {
+    if (is_hurried_) Yield(true);
+  }
 
   // Takes one entry; says why there is none left.
   Cut Take() noexcept {
     if (cut_ != Cut::kNone) return cut_;
     if (taken_ >= entries_) return cut_ = Cut::kEntries;
-    if (taken_++ % kEntriesPerLook == 0 && NowMs() >= ends_at_ms_) return cut_ = Cut::kTime;
+    if (taken_++ % kEntriesPerLook == 0 && IsLate()) return cut_ = Cut::kTime;
     return Cut::kNone;
   }
 
  private:
+  bool IsLate() noexcept {
+    const int64_t now_ms = ReadMs(CLOCK_MONOTONIC);
+    if (!is_hurried_ && now_ms - begun_at_ms_ >= kPatientMs) {
+      is_hurried_ = true;
+      Yield(false);
+    }
+    return now_ms >= ends_at_ms_ || ReadMs(CLOCK_PROCESS_CPUTIME_ID) >= cpu_ends_at_ms_;
+  }
+
   uint32_t entries_;
+  int64_t begun_at_ms_;
   int64_t ends_at_ms_;
+  int64_t cpu_ends_at_ms_;
+  bool is_hurried_ = false;
   uint32_t taken_ = 0;
   Cut cut_ = Cut::kNone;
 };
@@ -225,72 +261,145 @@ UniqueFd OpenBelow(const Request& request) noexcept {
   return fd;
 }
 
-// Adds up what lies below a path.
+// Adds up what lies below a path. Of the directories on the way to the one that is read only the names are kept,
+// and what they are: the way back is "..", if that is the same directory still. So no tree is too deep.
 class Walk {
  public:
   explicit Walk(const Request& request) : request_(request), budget_(request) {}
 
   Answer Run() {
-    const UniqueFd top = OpenBelow(request_);
-    if (!top.valid()) return Failed(Call::kOpen);
+    top_ = OpenBelow(request_);
+    if (!top_.valid()) return Failed(Call::kOpen);
     struct stat status = {};
-    if (fstat(top.get(), &status) != 0) return Failed(Call::kStat);
+    if (fstat(top_.get(), &status) != 0) return Failed(Call::kStat);
     if (S_ISLNK(status.st_mode)) {
       errno = ELOOP;
       return Failed(Call::kOpen);
     }
     struct statfs figures = {};
-    if (fstatfs(top.get(), &figures) != 0) return Failed(Call::kStatfs);
+    if (fstatfs(top_.get(), &figures) != 0) return Failed(Call::kStatfs);
     answer_.device = status.st_dev;
     answer_.type = static_cast<uint32_t>(figures.f_type);
-    Count(status);
-    if (!S_ISDIR(status.st_mode)) return std::move(answer_);
-    // Once more: what is opened for its place alone cannot be read.
-    if (!Enter(top.get(), ".")) return Failed(Call::kRead);
-    while (!open_.empty()) Step();
+    for (int tries = 0; tries < kTriesMax; ++tries) {
+      Begin();
+      Count(status);
+      if (!S_ISDIR(status.st_mode)) break;
+      // Once more: what is opened for its place alone cannot be read.
+      if (!Read(top_.get(), ".", ".")) return Failed(Call::kRead);
+      while (!levels_.empty() && !is_over_) Step();
+      if (answer_.cut != Cut::kMoved) break;
+    }
     return std::move(answer_);
   }
 
  private:
-  bool Enter(int at, const char* name) {
-    constexpr int kFlags =
-        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOATIME;
-    UniqueFd fd(openat(at, name, kFlags));
-    if (!fd.valid() && errno == EPERM) fd = UniqueFd(openat(at, name, kFlags & ~O_NOATIME));
+  // A directory that was read, and those in it that were not yet.
+  struct Level {
+    std::string name;
+    Inode inode;
+    std::vector<std::string> pending;
+  };
+
+  void Begin() {
+    answer_.cut = Cut::kNone;
+    answer_.bytes = 0;
+    answer_.inodes = 0;
+    levels_.clear();
+    pending_bytes_ = 0;
+    seen_.clear();
+  }
+
+  static UniqueFd OpenDirectory(int at, const char* name, int flags) noexcept {
+    return UniqueFd(openat(at, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+
+  // Adds up what is in a directory, which is the current one from here on. False where it cannot be read.
+  bool Read(int at, const char* path, std::string name) {
+    constexpr int kFlags = O_RDONLY | O_NONBLOCK;
+    UniqueFd fd = OpenDirectory(at, path, kFlags | O_NOATIME);
+    if (!fd.valid() && errno == EPERM) fd = OpenDirectory(at, path, kFlags);
     struct stat status = {};
-    // It may have been mounted over since.
     if (!fd.valid() || fstat(fd.get(), &status) != 0) return false;
+    // It may have been mounted over since.
     if (status.st_dev != answer_.device) return true;
+    UniqueFd current(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
     Directory directory(std::move(fd));
-    if (!directory.valid()) return false;
-    open_.push_back(std::move(directory));
+    if (!directory.valid() || !current.valid()) return false;
+    current_ = std::move(current);
+    levels_.push_back({std::move(name), Inode(status.st_dev, status.st_ino), {}});
+    while (const char* const entry = directory.Next()) {
+      if (!Take()) break;
+      Entry(directory.fd(), entry);
+    }
     return true;
   }
 
-  void Step() {
-    const Cut cut = budget_.Take();
-    if (cut != Cut::kNone) {
-      answer_.cut = cut;
-      open_.clear();
-      return;
-    }
-    const char* const name = open_.back().Next();
-    if (name == nullptr) {
-      open_.pop_back();
-      return;
-    }
+  void Entry(int at, const char* name) {
     struct stat status = {};
     constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
-    const int at = open_.back().fd();
     // What goes meanwhile, or cannot be looked at, is left out.
     if (fstatat(at, name, &status, kFlags) != 0 || status.st_dev != answer_.device) return;
     Count(status);
     if (!S_ISDIR(status.st_mode)) return;
-    if (open_.size() >= request_.depth) {
-      answer_.cut = Cut::kDepth;
+    const size_t bytes = sizeof(std::string) + std::strlen(name);
+    if (pending_bytes_ + bytes > kPendingBytesMax) {
+      answer_.cut = Cut::kEntries;
       return;
     }
-    Enter(at, name);
+    pending_bytes_ += bytes;
+    levels_.back().pending.emplace_back(name);
+  }
+
+  // Into the next directory, or back to the one above.
+  void Step() {
+    std::vector<std::string>& pending = levels_.back().pending;
+    if (!pending.empty()) {
+      const std::string name = std::move(pending.back());
+      pending.pop_back();
+      pending_bytes_ -= sizeof(std::string) + name.size();
+      Read(current_.get(), name.c_str(), name);
+      return;
+    }
+    levels_.pop_back();
+    // Where somebody has moved it the way back is from the top.
+    if (!levels_.empty() && !Climb() && Take()) Descend();
+  }
+
+  bool Climb() noexcept {
+    UniqueFd above = OpenDirectory(current_.get(), "..", O_PATH);
+    if (!Is(above, levels_.back().inode)) return false;
+    current_ = std::move(above);
+    return true;
+  }
+
+  // From the top, as far as all is as it was: what is to be read below what has been moved cannot be found.
+  void Descend() {
+    current_ = OpenDirectory(top_.get(), ".", O_PATH);
+    size_t depth = 1;
+    while (depth < levels_.size()) {
+      if (!Take()) return;
+      UniqueFd next = OpenDirectory(current_.get(), levels_[depth].name.c_str(), O_PATH);
+      if (!Is(next, levels_[depth].inode)) break;
+      current_ = std::move(next);
+      ++depth;
+    }
+    if (depth == levels_.size()) return;
+    answer_.cut = Cut::kMoved;
+    levels_.resize(depth);
+  }
+
+  static bool Is(const UniqueFd& fd, const Inode& inode) noexcept {
+    struct stat status = {};
+    return fd.valid() && fstat(fd.get(), &status) == 0 &&
+           Inode(status.st_dev, status.st_ino) == inode;
+  }
+
+  bool Take() noexcept {
+    const Cut cut = budget_.Take();
+    if (cut == Cut::kNone) return true;
+    answer_.cut = cut;
+    is_over_ = true;
+    return false;
   }
 
   void Count(const struct stat& status) {
@@ -307,7 +416,12 @@ class Walk {
   const Request& request_;
   Budget budget_;
   Answer answer_;
-  std::vector<Directory> open_;
+  UniqueFd top_;
+  // The directory of the last level.
+  UniqueFd current_;
+  std::vector<Level> levels_;
+  size_t pending_bytes_ = 0;
+  bool is_over_ = false;
   // Of inodes with several names alone.
   std::set<Inode> seen_;
 };
@@ -420,7 +534,6 @@ bool IsBelow(std::string_view path) noexcept {
 bool IsRequest(const Request& request) noexcept {
   if (request.root.find('\0') != std::string::npos) return false;
   if (request.below.find('\0') != std::string::npos) return false;
-  if (request.depth > kDepthMax) return false;
   if (request.kind == Kind::kDeleted) return request.root.empty() && request.below.empty();
   return request.kind == Kind::kBelow && request.root.starts_with('/') && IsBelow(request.below);
 }
@@ -432,7 +545,7 @@ bool NextRequest(Request& request) {
   if (header_bytes == 0) return false;
   if (header_bytes < header.size()) _exit(kExitBadRequest);
   request.kind = static_cast<Kind>(Get<uint16_t>(header, 0));
-  request.depth = Get<uint16_t>(header, 2);
+  request.limit_cpu_ms = Get<uint16_t>(header, 2);
   request.entries = Get<uint32_t>(header, 4);
   request.limit_ms = Get<uint32_t>(header, 8);
   for (const auto& [text, offset] : {std::pair{&request.root, 12}, std::pair{&request.below, 14}}) {
@@ -451,13 +564,7 @@ void Settle() noexcept {
   signal(SIGHUP, SIG_IGN);
   constexpr long kCloseRangeNumber = 436;  // Linux 5.9; glibc has a function since 2.34
   syscall(kCloseRangeNumber, STDERR_FILENO + 1, ~0U, 0U);
-  constexpr sched_param kNone = {.sched_priority = 0};
-  sched_setscheduler(0, SCHED_IDLE, &kNone);
-  constexpr int kLowestNice = 19;
-  setpriority(PRIO_PROCESS, 0, kLowestNice);
-  constexpr int kWhoProcess = 1;
-  constexpr int kIdleClass = 3 << 13;
-  syscall(SYS_ioprio_set, kWhoProcess, 0, kIdleClass);
+  Yield(true);
 }
 
 }  // namespace

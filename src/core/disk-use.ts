@@ -57,5 +57,6 @@ function sum(one: DiskUsage, other: DiskUsage): DiskUsage {
     bytes: one.bytes + other.bytes,
     inodes: isKnown ? one.inodes + other.inodes : undefined,
   };
+  if (one.isCut || other.isCut) return { ...both, isLeast: true, isCut: true };
   return one.isLeast || other.isLeast ? { ...both, isLeast: true } : both;
 }

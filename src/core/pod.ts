@@ -10,8 +10,10 @@ export interface DiskUsage {
   readonly bytes: number;
   /** Undefined where nobody counts them. */
   readonly inodes: number | undefined;
-  /** Whether there may be more, since a figure is missing. */
+  /** Whether there may be more, since a figure is missing, or not all was added up. */
   readonly isLeast?: true;
+  /** Whether it is so much that it could not be added up to the end. */
+  readonly isCut?: true;
 }
 
 /** How figures of disk use came about. */

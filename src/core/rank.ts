@@ -18,6 +18,8 @@ export interface Ranked {
    * its request; undefined where its use is unknown.
    */
   readonly usageNano: bigint | undefined;
+  /** Whether it is so much that it could not be added up to the end: then it is at least that. */
+  readonly isCut?: boolean;
 }
 
 /** Negative when `left` is to be evicted before `right`. */
@@ -66,6 +68,13 @@ export function byUsage(rules: Rules): PodComparator {
     return left > right ? -1 : 1;
   };
 }
+
+/**
+ * What could not be added up to the end before all that was: the other way round whoever hides a large file behind
+ * many small ones would go after all the innocent.
+ */
+export const byCut: PodComparator = ({ isCut: left = false }, { isCut: right = false }) =>
+  Number(right) - Number(left);
 
 /** By name, then id, in code-unit order: what makes the order total. */
 export const byName: PodComparator = ({ pod: left }, { pod: right }) =>
@@ -187,7 +196,7 @@ export function podComparator(
 function orderFor(signal: Signal, { rules }: Ranking): PodComparator {
   return signal === 'pid.available'
     ? orderedBy(byPriority, byUsage(rules), byName)
-    : orderedBy(byStanding(rules), byPriority, byUsage(rules), byName);
+    : orderedBy(byStanding(rules), byPriority, byCut, byUsage(rules), byName);
 }
 
 /** All pods, the first candidate for `signal` first, those that may not be evicted included. */
@@ -214,6 +223,7 @@ class Place implements Ranked {
   readonly priority: number;
   /** What counts of its use, nearly; NaN where that is unknown, or too much to tell. */
   readonly nearly: number;
+  readonly isCut: boolean;
   readonly #used: number | undefined;
   readonly #requestNano: bigint;
   #usageNano: bigint | undefined;
@@ -225,12 +235,14 @@ class Place implements Ranked {
     requestNano: bigint,
     nearly: number,
     { unknownUsage }: Rules,
+    isCut = false,
   ) {
     this.pod = pod;
     this.standing = standing;
     this.order = STANDINGS[unknownUsage][standing];
     this.priority = pod.priority;
     this.nearly = nearly;
+    this.isCut = isCut;
     this.#used = used;
     this.#requestNano = requestNano;
   }
@@ -251,6 +263,7 @@ function placeComparator(signal: Signal, ranking: Ranking): (left: Place, right:
   return (left, right) => {
     if (left.order !== right.order) return left.order - right.order;
     if (left.priority !== right.priority) return left.priority - right.priority;
+    if (left.isCut !== right.isCut) return left.isCut ? -1 : 1;
     const more = right.nearly - left.nearly;
     return more > NEAR || more < -NEAR ? more : exactly(left, right);
   };
@@ -273,7 +286,8 @@ function measurer(signal: Signal, ranking: Ranking): (pod: PodObservation) => Pl
   if (unit === 'bytes') {
     return (pod) => {
       const requestNano = pod.ephemeralStorageRequestNano ?? 0n;
-      return aboveRequest(pod, diskUsage(pod, parts, 'bytes'), requestNano, rules);
+      const isCut = isCutIn(pod, parts, rules);
+      return aboveRequest(pod, diskUsage(pod, parts, 'bytes'), requestNano, rules, isCut);
     };
   }
   const subtractsBytes = rules.inodeRequest === 'kubelet';
@@ -281,14 +295,9 @@ function measurer(signal: Signal, ranking: Ranking): (pod: PodObservation) => Pl
     const used = diskUsage(pod, parts, 'inodes');
     const requestNano = subtractsBytes ? (pod.ephemeralStorageRequestNano ?? 0n) : 0n;
     const nearly = nearlyAbove(used, requestNano);
-    return new Place(
-      pod,
-      standingOf(used, 0n, nearlyAbove(used, 0n)),
-      used,
-      requestNano,
-      nearly,
-      rules,
-    );
+    const isCut = isCutIn(pod, parts, rules);
+    const standing = standingOf(used, 0n, nearlyAbove(used, 0n), isCut);
+    return new Place(pod, standing, used, requestNano, nearly, rules, isCut);
   };
 }
 
@@ -297,16 +306,34 @@ function aboveRequest(
   used: number | undefined,
   requestNano: bigint,
   rules: Rules,
+  isCut = false,
 ): Place {
   const nearly = nearlyAbove(used, requestNano);
-  return new Place(pod, standingOf(used, requestNano, nearly), used, requestNano, nearly, rules);
+  const standing = standingOf(used, requestNano, nearly, isCut);
+  return new Place(pod, standing, used, requestNano, nearly, rules, isCut);
 }
 
-function standingOf(used: number | undefined, requestNano: bigint, nearly: number): Standing {
+/** Who is cut below his request may exceed it. */
+function standingOf(
+  used: number | undefined,
+  requestNano: bigint,
+  nearly: number,
+  isCut: boolean,
+): Standing {
   if (used === undefined) return 'unknown';
   if (nearly > NEAR) return 'exceeds';
-  if (nearly < -NEAR) return 'within';
-  return BigInt(used) * NANO > requestNano ? 'exceeds' : 'within';
+  const least = isCut ? 'unknown' : 'within';
+  if (nearly < -NEAR) return least;
+  return BigInt(used) * NANO > requestNano ? 'exceeds' : least;
+}
+
+/** To the kubelet a figure is what it is. */
+function isCutIn(
+  { disk }: PodObservation,
+  parts: readonly DiskPart[],
+  { cutFigures }: Rules,
+): boolean {
+  return cutFigures === 'evictd' && parts.some((part) => disk?.[part].isCut === true);
 }
 
 /** What is used above a request, nearly; NaN where that is unknown, or too much to tell. */

@@ -133,6 +133,16 @@ export const RULES = {
     why: 'a pod that fills a disk in seconds is small in the figures from before that',
     since: '0.2.0',
   },
+  cutFigures: {
+    kubelet: 'what was not added up to the end counts as what was found (in the daemon)',
+    evictd:
+      'it counts as at least that: above its request if that is, else unknown, and before its equals (standing and ' +
+      'priority), unless the runtime tells the whole',
+    why:
+      'whoever hides a file behind millions went after all the innocent; in the other order at worst one pod goes ' +
+      'too early',
+    since: '0.2.0',
+  },
   containerfsLate: {
     kubelet: 'thresholds derived for containerfs take part from the second round on',
     evictd: 'from the first',

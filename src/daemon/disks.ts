@@ -332,6 +332,8 @@ function podDiskOf(
   return { disk: diskOf(uses, devices), diskSeen };
 }
 
+const CUT = { isLeast: true, isCut: true } as const;
+
 /** Of parts that nobody told: there may be more. */
 const UNTOLD = (['logs', 'localVolumes'] as const).map(
   (part): FoundUse => ({
@@ -351,7 +353,7 @@ interface Part extends Pick<PartUse, 'atMs' | 'cut'> {
 function partOf(part: FoundUse['part'], found: PartUse | undefined): readonly Part[] {
   if (found === undefined) return [];
   const { atMs, cut, ...use } = found;
-  return [{ use: { part, ...use }, atMs, cut }];
+  return [{ use: { part, ...use, ...(cut === undefined ? {} : CUT) }, atMs, cut }];
 }
 
 /**

@@ -70,7 +70,7 @@ export interface PartUse {
   /** `f_type` of it. */
   readonly type: number | undefined;
   /** Why it may be more; undefined where it was added up to the end. */
-  readonly cut: 'entries' | 'depth' | 'time' | undefined;
+  readonly cut: 'entries' | 'moved' | 'time' | undefined;
 }
 
 /** What was found of a container. */

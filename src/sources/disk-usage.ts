@@ -179,7 +179,10 @@ async function useOf(
     if (layer.kind === 'at') return partAt(layer.place, before?.layer);
     const { bytes, inodes, ageMs, place } = layer;
     const told = { ...NOTHING, bytes, inodes, atMs: scheduler.now() - ageMs };
-    return place === undefined || ageMs <= oldestMs ? told : partAt(place, told);
+    if (place === undefined || ageMs <= oldestMs) return told;
+    const found = await partAt(place, told);
+    // The runtime has no limits, and what it told is the whole as it was.
+    return found?.cut === undefined ? found : { ...told, bytes: Math.max(bytes, found.bytes) };
   };
   const found = new Map<string, PartUse>();
   const use = {

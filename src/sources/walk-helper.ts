@@ -8,13 +8,13 @@ export const WALK_HELPER_PATH = helperPath('evictd-walk');
 /** How much is looked at at most for one answer. */
 export interface WalkLimits {
   readonly entries: number;
-  /** How many directories deep, 512 at most. */
-  readonly depth: number;
+  /** Of processor time, 65,535 at most. */
+  readonly cpuMs: number;
   readonly ms: number;
 }
 
 /** What is not looked at any further, and why: then figures are the least that there is. */
-export type Cut = 'entries' | 'depth' | 'time';
+export type Cut = 'entries' | 'moved' | 'time';
 
 export type WalkAnswer =
   | {
@@ -55,7 +55,7 @@ const RECORD_BYTES = 24;
 const RECORDS_MAX = 1000;
 /** By their numbers in an answer. */
 const CALLS = ['', 'open', 'fstat', 'fstatfs', 'read'];
-const CUTS = [undefined, 'entries', 'depth', 'time'] as const;
+const CUTS = [undefined, 'entries', 'moved', 'time'] as const;
 
 export function walkProcess(file: string = WALK_HELPER_PATH): StartWalk {
   return (tell) => startProcess(file, walkAnswerReader(), tell);
@@ -90,10 +90,10 @@ export function encodeDeleted(limits: WalkLimits): Buffer {
   return headerOf(1, limits);
 }
 
-function headerOf(kind: number, { entries, depth, ms }: WalkLimits): Buffer {
+function headerOf(kind: number, { entries, cpuMs, ms }: WalkLimits): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt16LE(kind, 0);
-  header.writeUInt16LE(depth, 2);
+  header.writeUInt16LE(cpuMs, 2);
   header.writeUInt32LE(entries, 4);
   header.writeUInt32LE(ms, 8);
   return header;

@@ -12,11 +12,14 @@ import {
   walkProcess,
 } from './walk-helper.ts';
 
-/** What a walk over one place may take: what is beyond it is left out, and the figures say so. */
-export const WALK_LIMITS: WalkLimits = { entries: 1_000_000, depth: 256, ms: 10_000 };
+/**
+ * What a walk over one place may take: what is beyond it is left out, and the figures say so. On a busy node it
+ * gets little of the processor for all that time.
+ */
+export const WALK_LIMITS: WalkLimits = { entries: 10_000_000, cpuMs: 10_000, ms: 20_000 };
 
 /** The same for the descriptors of all processes. */
-export const DELETED_LIMITS: WalkLimits = { entries: 200_000, depth: 0, ms: 5000 };
+export const DELETED_LIMITS: WalkLimits = { entries: 200_000, cpuMs: 5000, ms: 10_000 };
 
 /** How much later an answer may come: the helper has what nobody else wants of the processor, ms. */
 export const WALK_MARGIN_MS = 5000;

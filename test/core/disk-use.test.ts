@@ -47,6 +47,13 @@ describe('diskOf', () => {
       expect(root).toStrictEqual({ bytes: 200, inodes: 20, isLeast: true });
       expect(logs).toStrictEqual({ bytes: 100, inodes: 10 });
     }
+    const cut = use('root', { isLeast: true, isCut: true });
+    for (const order of [
+      [cut, use('root')],
+      [use('root', { isLeast: true }), cut],
+    ]) {
+      expect(diskOf(order, APART).root).toMatchObject({ bytes: 200, isLeast: true, isCut: true });
+    }
   });
 
   it.each<[string, Partial<FoundUse>, readonly [number, number, number]]>([

@@ -4,6 +4,7 @@ import type { FilesystemLayout } from '../../src/core/layout.ts';
 import type { DiskPart, PodObservation } from '../../src/core/pod.ts';
 import type { Policy } from '../../src/core/policy.ts';
 import {
+  byCut,
   byName,
   byPriority,
   byStanding,
@@ -222,6 +223,87 @@ describe('rankPods for disk', () => {
       rankPods(signal, some, ranking).map(({ name }) => name);
     expect(ranked(list)).toStrictEqual(expected);
     expect(ranked(list.toReversed())).toStrictEqual(expected);
+  });
+});
+
+describe('rankPods where what a pod uses could not be added up to the end', () => {
+  const NONE = { bytes: 0, inodes: 0 };
+  const CUT = { isLeast: true, isCut: true } as const;
+  const using = (name: string, root: object, fields: Partial<PodObservation> = {}) =>
+    pod(name, { disk: { root: { ...NONE, ...root }, logs: NONE, localVolumes: NONE }, ...fields });
+  const requests = { ephemeralStorageRequestNano: nano(10 * MI) };
+  const pods = [
+    using('large', { bytes: 90 * MI, inodes: 90 }),
+    using('small', { bytes: 11 * MI, inodes: 11 }),
+    using('evil', { bytes: MI, inodes: 2, ...CUT }),
+    using('worse', { bytes: 2 * MI, inodes: 1, ...CUT }),
+    using('important', { bytes: MI, inodes: 1, ...CUT }, { priority: 1 }),
+    using('asked', { bytes: MI, inodes: 0, ...CUT }, requests),
+    using('elsewhere', { bytes: 10 * MI, inodes: 0 }, requests),
+    pod('unknown'),
+  ];
+  const ranked = (signal: Signal, rules: Ranking['rules']) =>
+    rankWithReasons(signal, pods, { layout: 'dedicatedImagefs', rules }).map(
+      ({ pod: { name }, standing }) => `${name} ${standing}`,
+    );
+
+  it('it goes before its equals, above its request as far as that is known', () => {
+    expect(ranked('imagefs.available', RULE_SETS.evictd)).toStrictEqual([
+      'worse exceeds',
+      'evil exceeds',
+      'large exceeds',
+      'small exceeds',
+      'important exceeds',
+      'asked unknown',
+      'unknown unknown',
+      'elsewhere within',
+    ]);
+    expect(ranked('imagefs.inodesFree', RULE_SETS.evictd)).toStrictEqual([
+      'evil exceeds',
+      'worse exceeds',
+      'large exceeds',
+      'small exceeds',
+      'important exceeds',
+      'asked unknown',
+      'unknown unknown',
+      'elsewhere within',
+    ]);
+  });
+
+  it('where it lies on another filesystem that makes no difference', () => {
+    const [first] = rankWithReasons('nodefs.available', pods, OWN_DEDICATED);
+    expect(first).toMatchObject({ standing: 'unknown', isCut: false });
+  });
+
+  it('to the kubelet it is what was found', () => {
+    expect(ranked('imagefs.available', RULE_SETS.kubelet)).toStrictEqual([
+      'unknown unknown',
+      'large exceeds',
+      'small exceeds',
+      'worse exceeds',
+      'evil exceeds',
+      'important exceeds',
+      'elsewhere within',
+      'asked within',
+    ]);
+  });
+
+  it('a figure just at the request may be more', () => {
+    const near = using('near', { bytes: 10 * MI, ...CUT }, requests);
+    const [only] = rankWithReasons('imagefs.available', [near], OWN_DEDICATED);
+    expect(only).toMatchObject({ standing: 'unknown', isCut: true });
+  });
+});
+
+const OWN_DEDICATED: Ranking = { layout: 'dedicatedImagefs', rules: RULE_SETS.evictd };
+
+describe('byCut', () => {
+  it('has what was cut first, and all else as equals', () => {
+    const one = (isCut?: boolean) => ({ isCut }) as Ranked;
+    expect(byCut(one(true), one(false))).toBeLessThan(0);
+    expect(byCut(one(), one(true))).toBeGreaterThan(0);
+    expect(byCut(one(), one(false))).toBe(0);
+    expect(byCut(one(true), one(true))).toBe(0);
   });
 });
 

@@ -291,6 +291,8 @@ describe('what a pod uses', () => {
       isCut: true,
       deletedBytes: 0,
     });
+    expect(one.disks.podDisk('fat')?.disk).toMatchObject({ root: { isLeast: true, isCut: true } });
+    expect(one.disks.podDisk('fat')?.disk?.logs).not.toHaveProperty('isCut');
     expect(one.disks.podDisk('new')).toBeUndefined();
   });
 

@@ -6,7 +6,6 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -36,7 +35,7 @@ const ADDON = process.env['EVICTD_NATIVE_PATH'];
 const HELPER =
   ADDON === undefined ? WALK_HELPER_PATH : path.join(path.dirname(ADDON), 'evictd-walk');
 
-const LIMITS: WalkLimits = { entries: 100_000, depth: 100, ms: 10_000 };
+const LIMITS: WalkLimits = { entries: 100_000, cpuMs: 5000, ms: 10_000 };
 const WAIT_MS_MAX = 15_000;
 
 /** The helper as a child of the test. */
@@ -153,7 +152,7 @@ describe('evictd-walk', () => {
 
   it.each([
     ['entries', { entries: 10 }, 'entries'],
-    ['depth', { depth: 2 }, 'depth'],
+    ['processor time', { cpuMs: 0 }, 'time'],
     ['time', { ms: 0 }, 'time'],
   ] as const)('%s have a limit, and what was found by then is told', async (_, limits, cut) => {
     const directory = temporaryDirectory();
@@ -169,13 +168,70 @@ describe('evictd-walk', () => {
     expect(walked(await helper.walk(directory))).toMatchObject({ cut: undefined, inodes: 55 });
   });
 
-  it('a tree of 400 levels takes no more descriptors than it may', async () => {
-    const directory = temporaryDirectory();
-    mkdirSync(path.join(directory, Array(400).fill('d').join('/')), { recursive: true });
+  it('no tree is too deep: what lies below 6000 levels is found, with few descriptors', async () => {
+    // Where it is made in no time.
+    const directory = mkdtempSync('/dev/shm/evictd-walk-');
+    // Deeper than a path can be.
+    const [levels, times] = [1000, 6];
+    const below = Array(levels).fill('d').join('/');
+    const make = `for i in $(seq ${times}); do mkdir -p ${below} && cd -P ${below} || exit 1; done
+      head -c 5000000 /dev/zero > file`;
+    const made = spawnSync('bash', ['-c', make], { cwd: directory, encoding: 'utf8' });
+    onTestFinished(() => void spawnSync('rm', ['-rf', directory]));
+    expect(made.stderr).toBe('');
     const helper = start();
-    const answer = walked(await helper.walk(directory, '', { depth: 512 }));
-    expect(answer).toMatchObject({ inodes: 401, cut: undefined });
-    expect(readdirSync(`/proc/${helper.pid}/fd`)).toHaveLength(3);
+    spawnSync('prlimit', ['--pid', String(helper.pid), '--nofile=8']);
+    const files = path.join(directory, 'beside');
+    writeFileSync(files, Buffer.alloc(1_000_000, 1));
+    const answer = walked(await helper.walk(directory));
+    expect(answer).toMatchObject({ inodes: levels * times + 3, cut: undefined });
+    expect(answer.bytes).toBeGreaterThan(6_000_000);
+  });
+
+  describe('where directories are moved while they are read', () => {
+    const FILES = 500;
+    const scene = () => {
+      const directory = mkdtempSync('/dev/shm/evictd-walk-');
+      onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+      const at = (name: string) => path.join(directory, name);
+      mkdirSync(at('one/two/moving'), { recursive: true });
+      mkdirSync(at('other'));
+      for (let count = 0; count < FILES; count += 1)
+        writeFileSync(at(`one/two/moving/${count}`), '');
+      return { directory, at, helper: start() };
+    };
+    /** What the walks tell while others go on, until `isEnough`. */
+    const cutsOf = async (
+      { directory, helper }: ReturnType<typeof scene>,
+      turns: readonly (() => void)[],
+      isEnough: (cuts: ReadonlySet<string | undefined>) => boolean,
+    ) => {
+      const cuts = new Set<string | undefined>();
+      for (let round = 0; round < 500 && !isEnough(cuts); round += 1) {
+        let answer: WalkAnswer | undefined;
+        void helper.walk(directory).then((told) => {
+          answer = told;
+        });
+        for (let turn = 0; answer === undefined || turn % turns.length > 0; turn += 1) {
+          turns[turn % turns.length]?.();
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        cuts.add(walked(answer).cut);
+      }
+      return cuts;
+    };
+
+    it('the way back is found where only the one that was read has gone', async () => {
+      const one = scene();
+      const [here, there] = [one.at('one/two/moving'), one.at('other/moving')];
+      const turns = [() => renameSync(here, there), () => renameSync(there, here)];
+      let rounds = 0;
+      const cuts = await cutsOf(one, turns, () => {
+        rounds += 1;
+        return rounds > 10;
+      });
+      expect([...cuts]).toEqual([undefined]);
+    });
   });
 
   it('names are bytes: one that changes while it is read breaks nothing', async () => {
@@ -236,9 +292,9 @@ describe('evictd-walk', () => {
 
   const header = (fields: readonly number[], ...texts: readonly string[]) => {
     const bytes = Buffer.alloc(16);
-    const [kind = 0, depth = 1, root = 0, below = 0] = fields;
+    const [kind = 0, cpuMs = 1, root = 0, below = 0] = fields;
     bytes.writeUInt16LE(kind, 0);
-    bytes.writeUInt16LE(depth, 2);
+    bytes.writeUInt16LE(cpuMs, 2);
     bytes.writeUInt32LE(10, 4);
     bytes.writeUInt32LE(10, 8);
     bytes.writeUInt16LE(root, 12);
@@ -247,7 +303,6 @@ describe('evictd-walk', () => {
   };
   it.each([
     ['an unknown kind', header([2, 1, 1, 0], '/')],
-    ['a depth of 513', header([0, 513, 1, 0], '/')],
     ['no root', header([0, 1, 0, 1], 'a')],
     ['a relative root', header([0, 1, 1, 0], 'a')],
     ['.. below', header([0, 1, 1, 2], '/', '..')],

@@ -156,8 +156,8 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     file: 'src/core/rank.ts',
-    text: 'orderedBy(byStanding(rules), byPriority, byUsage(rules), byName)',
-    replacement: 'orderedBy(byStanding(rules), byPriority, byUsage(rules))',
+    text: 'orderedBy(byStanding(rules), byPriority, byCut, byUsage(rules), byName)',
+    replacement: 'orderedBy(byStanding(rules), byPriority, byCut, byUsage(rules))',
     breaks: 'equal pods go in the order they come in',
   },
   {

@@ -147,6 +147,29 @@ describe('a round', () => {
     expect(scene.used()?.containers.get('b')).not.toHaveProperty('isUntold');
   });
 
+  it('takes what the runtime tells, however old, where a walk does not come to its end', async () => {
+    const layer = {
+      kind: 'told',
+      bytes: 500,
+      inodes: 5,
+      ageMs: 30_000,
+      place: place('x'),
+    } as const;
+    const of = async (bytes: number) => {
+      const containers = [container('a', { layer })];
+      const scene = play({
+        containers: () => Promise.resolve(containers),
+        answerTo: () => walked(bytes, { cut: 'time' }),
+      });
+      await scene.time.pass(60_000);
+      await scene.tick();
+      return scene.used()?.containers.get('a')?.layer;
+    };
+    const told = { inodes: 5, atMs: 30_000, device: undefined, type: undefined, cut: undefined };
+    expect(await of(100)).toStrictEqual({ ...told, bytes: 500 });
+    expect(await of(900)).toStrictEqual({ ...told, bytes: 900 });
+  });
+
   it('keeps what is told where it can neither be walked', async () => {
     const layer = { kind: 'told', bytes: 500, inodes: 5, ageMs: 9999, place: place('u') } as const;
     const scene = play({

@@ -10,7 +10,7 @@ import {
 } from '../../src/sources/walk-helper.ts';
 import { until } from '../support/wait.ts';
 
-const LIMITS = { entries: 1_000_000, depth: 256, ms: 10_000 };
+const LIMITS = { entries: 1_000_000, cpuMs: 256, ms: 10_000 };
 
 interface Fields {
   readonly error?: number;
@@ -49,7 +49,7 @@ describe('a request', () => {
   });
 
   it('for what is deleted has no path', () => {
-    expect(encodeDeleted({ entries: 5, depth: 0, ms: 7 }).toString('hex')).toBe(
+    expect(encodeDeleted({ entries: 5, cpuMs: 0, ms: 7 }).toString('hex')).toBe(
       ['0100', '0000', '05000000', '07000000', '0000', '0000'].join(''),
     );
   });
