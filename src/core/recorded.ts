@@ -108,10 +108,7 @@ export function recordedTurn(
 }
 
 /** A pod as it is recorded. */
-export function recordedPod(
-  pod: PodObservation,
-  namespaceOf: NamespaceOf = () => undefined,
-): RecordedPod {
+export function recordedPod(pod: PodObservation, namespaceOf: NamespaceOf): RecordedPod {
   const { id, name, priority, qosClass, memoryRequestNano } = pod;
   const namespace = namespaceOf(id);
   return {
@@ -289,10 +286,10 @@ function choose(
   }
   const chosen = (...turns: readonly Turn[]): Choice => {
     const isApart = short !== undefined && !turns.includes(short);
-    const [first = turn, ...others] = isApart ? [short, ...turns] : turns;
+    const all = isApart ? [short, ...turns] : turns;
     return {
       ...NOTHING_CHOSEN,
-      chosen: [withCarried(first, carried), ...others],
+      chosen: all.map((one, index) => (index === 0 ? withCarried(one, carried) : one)),
       last: turn,
     };
   };

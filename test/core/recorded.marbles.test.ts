@@ -1,4 +1,4 @@
-import { map, takeUntil, timer } from 'rxjs';
+import { from, map, takeUntil, timer } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { evictionPipeline, type Turn } from '../../src/core/pipeline.ts';
 import { recordedTurn, worthRecording } from '../../src/core/recorded.ts';
@@ -113,6 +113,36 @@ describe('worthRecording', () => {
       ]);
       const old = { ...(known as Turn), sample: { ...(known as Turn).sample, nowMs: 60_001 } };
       expect(told(ofDisk({}, { before: old, forMs: 1 }))).toEqual([[0, undefined]]);
+    });
+
+    it('has the end of a collection with the next turn, where its own decided by others', () => {
+      const [first] = ofDisk({ 0: 400 }, { forMs: 1 }) as [Turn];
+      const { pods: _, ...sample } = first.sample;
+      const at = (nowMs: number, more: Partial<Turn['sample']> = {}): Turn => ({
+        ...first,
+        sample: { ...sample, nowMs, observations: [observation(500 * MI)], ...more },
+      });
+      const end: Turn = {
+        ...at(2, { reclaimed: true, observations: [full(350)] }),
+        decision: { kind: 'none', why: 'oldFigures' },
+      };
+      const turns: Turn[] = [];
+      from([first, at(1), end, at(3), at(4)])
+        .pipe(worthRecording(100))
+        .subscribe((turn) => turns.push(turn));
+      expect(told(turns)).toEqual([
+        [0, 400 * MI],
+        [3, 350 * MI],
+      ]);
+      expect(turns.map((turn) => recordedTurn(turn).reclaimed)).toEqual([undefined, true]);
+    });
+
+    it('names the namespace of a pod that a runtime has', () => {
+      const [first] = ofDisk({}, { forMs: 1 }) as [Turn];
+      const names = [() => 'shop', () => undefined].map(
+        (namespaceOf) => recordedTurn(first, namespaceOf).pods?.[0]?.namespace,
+      );
+      expect(names).toEqual(['shop', undefined]);
     });
 
     it('has what is short where it was read alone, and the last time that it was', () => {
