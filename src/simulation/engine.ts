@@ -135,6 +135,8 @@ interface MemoryFacts {
 
 interface Seen extends Moment, MemoryFacts {
   readonly active: readonly PodSpec[];
+  /** Those that went in this round, by name. */
+  readonly went: Set<string>;
 }
 
 const NONE: readonly OverLimit[] = [];
@@ -257,7 +259,15 @@ class Run {
   ): void {
     const { tick, index, nowMs, told } = moment;
     const active = this.#activePods(moment);
-    const seen: Seen = { tick, index, nowMs, told, active, memAvailableBytes };
+    const seen: Seen = {
+      tick,
+      index,
+      nowMs,
+      told,
+      active,
+      memAvailableBytes,
+      went: new Set(),
+    };
     this.#carryOut(policy, this.#view(summary, seen), seen);
     if (this.#prepared.isOwn) this.#noteFlaps(moment);
   }
@@ -314,9 +324,8 @@ class Run {
           const again = view;
           sample = isOver
             ? { nowMs, observations: undefined, outcome }
-            : new SimulatedSample(
-                { nowMs, observations: again.observations, outcome },
-                () => again.pods ?? [],
+            : new SimulatedSample({ nowMs, observations: again.observations, outcome }, () =>
+                this.#left(again.pods ?? [], seen),
               );
         }
       }
@@ -343,6 +352,12 @@ class Run {
       if (evictd?.collection !== undefined) return true;
     }
     return false;
+  }
+
+  /** Without those that went in this round: by the kubelet's rules it ends with an eviction. */
+  #left<P extends { readonly name: string }>(pods: readonly P[], { went }: Seen): readonly P[] {
+    if (went.size === 0 || !this.#prepared.isOwn) return pods;
+    return pods.filter(({ name }) => !went.has(name));
   }
 
   /** Collects, and returns what is read after it. */
@@ -377,8 +392,13 @@ class Run {
   }
 
   /** Those of the tick, without pods that were evicted, and are not back, among who uses them. */
-  #images({ tick: { evictd }, nowMs, active }: Seen): readonly SimulatedImage[] {
-    const isActive = new Set(active.map(({ name }) => name));
+  #images(seen: Seen): readonly SimulatedImage[] {
+    const {
+      tick: { evictd },
+      nowMs,
+      active,
+    } = seen;
+    const isActive = new Set(this.#left(active, seen).map(({ name }) => name));
     return (evictd?.images ?? []).map((image, index) =>
       readable(
         () => `evictd.images[${index}]`,
@@ -391,7 +411,7 @@ class Run {
   #exclusiveImages(seen: Seen): (name: string) => number | undefined {
     let bytes: ReadonlyMap<string, number> | undefined;
     return (name) => {
-      bytes ??= exclusiveTo(this.#images(seen), seen.active, seen.nowMs);
+      bytes ??= exclusiveTo(this.#images(seen), this.#left(seen.active, seen), seen.nowMs);
       return bytes.get(name);
     };
   }
@@ -421,7 +441,7 @@ class Run {
       rules,
       memorySource,
       memAvailableBytes,
-      specs: active,
+      specs: this.#left(active, seen),
       layout: later.layout,
       checksLimits,
       exclusiveImageBytes:
@@ -436,7 +456,7 @@ class Run {
   }
 
   /** Ends a pod as the scenario says; undefined where that is not over yet. */
-  #evict(decision: EvictDecision, { tick, nowMs, told }: Seen): EvictionOutcome | undefined {
+  #evict(decision: EvictDecision, { tick, nowMs, told, went }: Seen): EvictionOutcome | undefined {
     const { isOwn, scenario } = this.#prepared;
     const { pod, message, annotations, condition, gracePeriodSeconds } = decision;
     const kill = isOwn
@@ -460,7 +480,10 @@ class Run {
       this.#pending = { decision, kind, takesMs, endsAtMs };
       return undefined;
     }
-    if (kind === 'evicted') this.#gone.add(pod.name);
+    if (kind === 'evicted') {
+      this.#gone.add(pod.name);
+      went.add(pod.name);
+    }
     return outcomeOf(decision, nowMs, kind);
   }
 
@@ -484,7 +507,8 @@ class Run {
       const { told } = moment;
       told.ended.push({ pod: decision.pod.name, at: formatDuration(endsAtMs), outcome: kind });
       const outcome = outcomeOf(decision, endsAtMs, kind);
-      const seen: Seen = { ...moment, nowMs: endsAtMs, active: this.#activePods(moment) };
+      const active = this.#activePods(moment);
+      const seen: Seen = { ...moment, nowMs: endsAtMs, active, went: new Set() };
       const sample = { nowMs: endsAtMs, observations: undefined, outcome };
       this.#carryOut(this.#prepared.later, sample, seen);
     }

@@ -132,6 +132,8 @@ export class Account {
   #over: readonly string[] = [];
   #overAtMs = Number.NEGATIVE_INFINITY;
   readonly #gone = new Set<string>();
+  /** Those of them that went since the last look at the node: what a collection leaves is read without them. */
+  readonly #went = new Set<string>();
   readonly #announced = new Set<string>();
   /** By tick. */
   readonly #evicted: string[][];
@@ -253,6 +255,7 @@ export class Account {
   }
 
   #newLook(tick: Tick, index: number, nowMs: number): Look {
+    this.#went.clear();
     const afterMs = nowMs - (this.#ticksAtMs[index] as number);
     const extra = tick.evictd?.samples?.find(({ after }) => msOf(after) === afterMs);
     demand(
@@ -267,9 +270,10 @@ export class Account {
 
   #lookAt(summary: Summary | null, tick: Tick, second: number | undefined): Look {
     const { pods } = this.#scenario;
-    const active =
+    const said =
       tick.activePods?.map((name) => pods.find((pod) => nameOf(pod) === name) as KubernetesPod) ??
       pods.filter((pod) => !this.#gone.has(nameOf(pod)));
+    const active = said.filter((pod) => !this.#went.has(nameOf(pod)));
     const readings = summary === null ? undefined : readingsOf(summary, this.#rules, second);
     return { summary, readings, active };
   }
@@ -313,6 +317,11 @@ export class Account {
     this.#over = this.#over.filter((name) => name !== flight.pod);
     if (kind === 'evicted') {
       this.#gone.add(flight.pod);
+      if (this.#rules === 'evictd' && flight.takesMs === 0) {
+        this.#went.add(flight.pod);
+        const active = this.#look.active.filter((pod) => nameOf(pod) !== flight.pod);
+        this.#look = { ...this.#look, active };
+      }
       if (flight.signal === 'pid.available') this.#pidsAwaitedMs = nowMs + PIDS_AWAITED_MS;
       // What it leaves is collected before anybody else goes.
       if (flight.signal !== undefined && this.#isOfImages(flight.signal)) {

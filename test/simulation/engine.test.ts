@@ -257,6 +257,52 @@ describe('a round', () => {
     });
   });
 
+  it('evicts nobody twice in a round: who went for a limit of his own is gone when a threshold is met', () => {
+    const pod = (name: string, limit: string) => ({
+      metadata: { name, namespace: 'd', uid: name },
+      spec: {
+        containers: [{ name: 'c', resources: { limits: { 'ephemeral-storage': limit } } }],
+      },
+      status: { qosClass: 'BestEffort' },
+    });
+    const stats = (name: string) => ({
+      podRef: { name, namespace: 'd', uid: name },
+      containers: [
+        {
+          name: 'c',
+          rootfs: { usedBytes: 50, inodesUsed: 1 },
+          logs: { usedBytes: 0, inodesUsed: 1 },
+        },
+      ],
+      'ephemeral-storage': { usedBytes: 50 },
+    });
+    const fs = { availableBytes: 50, capacityBytes: 1000, inodesFree: 50, inodes: 100 };
+    const result = simulate({
+      name: 'limits-and-pressure',
+      description: '',
+      config: { evictionHard: { 'nodefs.available': '100' } },
+      node: { dedicatedImageFs: false, splitImageFs: false },
+      pods: [pod('a', '10'), pod('b', '10'), pod('c', '1000')],
+      ticks: [
+        {
+          at: '0s',
+          killFails: ['d/b'],
+          activePods: ['d/a', 'd/b', 'd/c'],
+          summary: {
+            node: { fs, runtime: { imageFs: fs, containerFs: fs } },
+            pods: ['a', 'b', 'c'].map(stats),
+          },
+        },
+      ],
+    });
+    expect(result.error).toBeUndefined();
+    expect(result.ticks[0]?.evicted.map((one) => [one.pod, one.killFailed ?? false])).toEqual([
+      ['d/a', false],
+      ['d/b', true],
+      ['d/c', false],
+    ]);
+  });
+
   it('evicts all that are over their own limits, before anything else', () => {
     const limited = [
       podCase('a', { storageLimit: '1Gi' }),
