@@ -8,6 +8,7 @@ import { type DiskHost, diskStage, diskStories } from './disk-stories.ts';
 import { startContainerd } from './support/containerd.ts';
 import { criHost } from './support/cri-host.ts';
 import { makeDisk } from './support/loop-disk.ts';
+import { untilAnswer } from './support/until-answer.ts';
 
 const LIMIT_MS = 60_000;
 const PROGRAMS = ['containerd', 'runc', 'busybox', 'tar', 'mkfs.ext4', 'mount', 'umount'];
@@ -28,7 +29,12 @@ describeWith(
         disk,
         removeDead: async ({ id }) => {
           const client = criClient(`unix://${containerd.socketPath}`, () => Date.now());
-          await client.call('RemovePodSandbox', { podSandboxId: id }, LIMIT_MS);
+          // A container of a sandbox that has stopped may be running to containerd for a moment longer.
+          await untilAnswer(
+            'the sandbox is removed',
+            () => client.call<object>('RemovePodSandbox', { podSandboxId: id }, LIMIT_MS),
+            LIMIT_MS,
+          );
           client.close();
         },
       };

@@ -405,7 +405,8 @@ describeWith(NEEDS, 'a runtime that', () => {
     );
     expect(garbage).toMatchObject({
       collectingFor: null,
-      last: { because: 'away', images: 0, failed: 1 },
+      // It answers what else it is asked: that image is passed over, and there is no other.
+      last: { because: 'exhausted', images: 0, failed: 1 },
     });
     expect(garbage.last?.tookMs).toBeLessThan(COLLECTION_LIMIT_MS);
     await daemon.stop();
