@@ -52,7 +52,7 @@ describeWith({ root: true, cgroupV1: true }, 'an eviction that is impossible', (
     expect(impossible).toMatchObject([{ reason: 'EvictionImpossible', pods: 2, protectedPods: 2 }]);
     expect(impossible[0]?.available).toBeLessThan(64 * MI);
     const { stdout } = await runEvictd(['status', '--socket', daemon.socketPath]);
-    expect(stdout).toMatch(/NOBODY TO EVICT\n.*\n\S+ +memory\.available +\S+ +2 +2 +0\n/);
+    expect(stdout).toMatch(/NOBODY TO EVICT\n.*\n\S+ +memory\.available +\S+ +2 +2 +0 +0\n/);
 
     report(
       `a pod that is new is evicted after ${(await expectAct(node.pod('new'))).toFixed(0)} ms`,
